@@ -1,0 +1,1 @@
+"""Environments of stateless steps. Imports nothing heavier than the standard library."""

@@ -1,0 +1,1 @@
+"""One engine a file; each imports its heavy library only here."""

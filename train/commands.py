@@ -1,0 +1,194 @@
+"""What each command does: load the settings, refuse wrong paths, import the part, call it.
+
+Every function takes the parsed arguments and returns the exit code. Imports are inside on purpose: a command
+loads only the libraries that it needs.
+"""
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from env.errors import InputError
+
+if TYPE_CHECKING:
+    from train.config import Config
+
+
+def run(arguments: Namespace) -> int:
+    """The whole chain."""
+    config = _config(arguments)
+    from train.run import run as run_chain
+
+    run_chain(config, arguments.out)
+    return 0
+
+
+def generate(arguments: Namespace) -> int:
+    """Instances and their report; 1 when the audit finds a confound."""
+    config = _config(arguments, profile=arguments.profile)
+    from env.navigator.settings import get_profile, get_split
+
+    settings = get_profile(config.profile)
+    n = arguments.n or get_split(settings, arguments.split).size
+
+    from env.navigator.generate import generate_file
+    from train.progress import Progress
+
+    with Progress(f"generate {arguments.split}", total=n, unit="instance") as progress:
+        report = generate_file(settings, arguments.split, arguments.start, n, arguments.out, progress)
+    if not report["audit"]["passed"]:
+        print(f"{arguments.out}: the confound audit failed; see {arguments.out}.report.json", file=sys.stderr)
+        return 1
+    print(f"{arguments.out}: {n} instances from {report['attempts']} attempts")
+    return 0
+
+
+def validate(arguments: Namespace) -> int:
+    """Problems of instance files; 1 when there is one."""
+    _config(arguments)
+    files = [_existing(path) for path in arguments.files]
+    from env.navigator.validate import validate_file
+
+    failed = 0
+    for path in files:
+        for where, instance_id, problems in validate_file(path):
+            if problems:
+                failed += 1
+                print(f"{where}: {instance_id}: {'; '.join(problems)}")
+    if failed:
+        print(f"{failed} instance{'s' if failed > 1 else ''} failed", file=sys.stderr)
+        return 1
+    print("every instance is valid")
+    return 0
+
+
+def teacher(arguments: Namespace) -> int:
+    """Rows of the oracle's steps."""
+    config = _config(arguments)
+    instances = _existing(arguments.instances)
+    from train.teacher import write_rows
+
+    write_rows(instances, arguments.out, config.teacher.style, config.teacher.noise, config.seed)
+    print(arguments.out)
+    return 0
+
+
+def pretrain(arguments: Namespace) -> int:
+    """The tiny base model."""
+    config = _config(arguments)
+    from env.navigator.settings import get_profile
+    from train.pretrain import pretrain as train_base
+    from train.tracking import Tracker
+
+    out = arguments.out
+    with Tracker(out.with_name(f"{out.name}.log"), config.tracking, config.to_dict()) as tracker:
+
+        def log(row: dict[str, float]) -> None:
+            print(json.dumps(row), flush=True)
+            tracker.log({name: value for name, value in row.items() if name != "step"}, step=int(row["step"]))
+
+        print(train_base(get_profile(config.profile), config.pretrain, out, seed=config.seed, log=log))
+    return 0
+
+
+def model(arguments: Namespace) -> int:
+    """A packaged model as a folder."""
+    _config(arguments)
+    from train.smollm2 import convert
+
+    print(convert(arguments.out))
+    return 0
+
+
+def sft(arguments: Namespace) -> int:
+    """LoRA on teacher rows, merged."""
+    config = _config(arguments, model_path=arguments.model)
+    rows = _existing(arguments.rows)
+    from train.checks import check_model
+
+    check_model(config.model.path)
+    from train.sft import run_sft
+
+    run_sft(config, rows, arguments.out)
+    return 0
+
+
+def grpo(arguments: Namespace) -> int:
+    """LoRA by GRPO."""
+    config = _config(arguments, model_path=arguments.model)
+    instances = _existing(arguments.instances)
+    from train.checks import check_model
+
+    check_model(config.model.path)
+    from train.grpo import run_grpo
+
+    run_grpo(config, instances, arguments.out)
+    return 0
+
+
+def evaluate(arguments: Namespace) -> int:
+    """Trajectories and a summary of one policy."""
+    config = _config(arguments)
+    instances = [_existing(path) for path in arguments.instances]
+    from train.checks import REFERENCE_POLICIES, check_adapter, check_model
+
+    if arguments.policy not in REFERENCE_POLICIES:
+        check_model(arguments.policy)
+        if arguments.adapter:
+            check_adapter(arguments.adapter, arguments.policy)
+    elif arguments.adapter:
+        raise InputError(f"--adapter goes with a model, not with the reference policy {arguments.policy}: leave it out")
+    from train.evaluate import run_evaluation
+
+    run_evaluation(config, policy=arguments.policy, adapter=arguments.adapter, instances=instances, out=arguments.out)
+    return 0
+
+
+def replay(arguments: Namespace) -> int:
+    """Recorded responses through the environment."""
+    _config(arguments)
+    instances, actions = _existing(arguments.instances), _existing(arguments.actions)
+    from env.navigator.replay import replay as replay_files
+
+    replay_files(instances, actions, arguments.out)
+    return 0
+
+
+def report(arguments: Namespace) -> int:
+    """report.html and results.json of a run."""
+    _config(arguments)
+    folder = _existing(arguments.run)
+    from train.report import write_report
+
+    print(write_report(folder))
+    return 0
+
+
+def bench(arguments: Namespace) -> int:
+    """One measurement."""
+    config = _config(arguments)
+    from train import bench as benches
+
+    result = getattr(benches, arguments.part)(config)
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        for name, value in result.items():
+            print(f"{name:30} {value}")
+    return 0
+
+
+def _config(arguments: Namespace, *, profile: str | None = None, model_path: str | None = None) -> "Config":
+    """The settings of a command; its own options win over --set."""
+    from train.config import load_config
+
+    own = [f"profile={json.dumps(profile)}"] * bool(profile) + [f"model.path={json.dumps(model_path)}"] * bool(model_path)
+    return load_config(arguments.config, [*arguments.set, *own])
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    return path
