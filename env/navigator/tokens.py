@@ -21,3 +21,14 @@ def cut_tokens(text: str, limit: int) -> str:
         if number == limit:
             return text[: match.end()].rstrip() if count_tokens(text) > limit else text
     return text
+
+
+def has_words(text: str, words: str) -> bool:
+    """Whether `words` stand in `text` as whole words: "R1" does not stand in "R12"."""
+    at = text.find(words)
+    while at >= 0:
+        end = at + len(words)
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            return True
+        at = text.find(words, at + 1)
+    return False

@@ -24,15 +24,11 @@ from itertools import combinations
 from env.navigator.generator import min_steps, needs_compression
 from env.navigator.grammar import Entry, read_chunk, read_question
 from env.navigator.instance import Chunk, Instance
+from env.navigator.reward import normal
 from env.navigator.settings import PROFILES, Rules, rules_from
 from env.navigator.tokens import count_tokens
 
 _WORD = re.compile(r"\w+")
-
-
-def normal(value: str) -> str:
-    """A value as answers are compared: lower case, only [a-z0-9]."""
-    return re.sub(r"[^a-z0-9]", "", value.lower())
 
 
 @dataclass(frozen=True, slots=True)
