@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from env.files import replace_folder
 from env.navigator.settings import Settings
@@ -86,6 +86,27 @@ def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) ->
         attn_implementation=settings.attention,
     )
     return Qwen2ForCausalLM(config)
+
+
+def as_llama(model: Qwen2ForCausalLM) -> LlamaForCausalLM:
+    """The same function in the Llama layout, which has one more bias (zero here).
+
+    AutoTokenizer puts Qwen's own tokenizer in place of ours in every folder that says qwen2.
+    """
+    old = model.config
+    kept = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+    kept += ("max_position_embeddings", "rope_parameters", "tie_word_embeddings", "pad_token_id", "bos_token_id", "eos_token_id")
+    config = LlamaConfig(
+        **{name: getattr(old, name) for name in kept}, rms_norm_eps=old.rms_norm_eps, attention_bias=True, dtype=torch.float32
+    )
+    llama = LlamaForCausalLM(config)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    missing, unexpected = llama.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert all(name.endswith("o_proj.bias") for name in missing)
+    for name in missing:
+        llama.get_parameter(name).data.zero_()
+    return llama
 
 
 def learning_rate(settings: PretrainSettings, share: float, step: int) -> float:
@@ -187,7 +208,7 @@ def _train(
             losses, accuracies = [], []
         if rank == 0 and (step % settings.save_steps == 0 or finished):
             with replace_folder(out) as target:
-                model.save_pretrained(target)
+                as_llama(model).save_pretrained(target)
                 tokenizer.save_pretrained(target)
                 facts = {"settings": asdict(settings), "seed": seed, "tokens": seen, "steps": step}
                 (target / "pretrain.json").write_text(json.dumps(facts, indent=1) + "\n")

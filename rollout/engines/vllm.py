@@ -1,0 +1,153 @@
+"""vLLM in process: AsyncLLM with prefix caching and LoRA, the same code on a CPU and on a GPU.
+
+Token ids go in and come out; text is made from ids only for the action parser. The log-probabilities are
+those of the distribution that was sampled from ("processed"). Nothing here waits for a batch: vLLM decides
+what is computed together.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from env.errors import EngineDied
+from env.protocol import Observation
+from rollout.engine import Adapter, Completion, FinishReason, Request
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VllmSettings:
+    """How the engine is started."""
+
+    model: str
+    """Folder or hub name."""
+    dtype: str = "float32"
+    max_model_len: int = 1024
+    """Longest prompt + completion."""
+    max_num_seqs: int = 128
+    """Requests decoded at once."""
+    max_batched_tokens: int = 8192
+    """Tokens of one engine step, prompts and decoding together."""
+    kv_cache_gib: float = 1.0
+    """Cache size on a CPU."""
+    gpu_memory_utilization: float = 0.85
+    """Cache and weights on a GPU."""
+    max_loras: int = 3
+    """Adapters held at once: allowed staleness + 2, or a new one waits for an old one to drain."""
+    max_lora_rank: int = 32
+    """0 switches LoRA off."""
+    enforce_eager: bool = True
+    """No compilation: a faster start, slower decoding on a GPU."""
+    seed: int = 0
+
+
+class VllmEngine:
+    """Implements rollout.engine.Engine. Bound to the event loop that starts it."""
+
+    gives_ids = True
+
+    def __init__(self, llm: Any, tokenizer: Any) -> None:
+        self._llm = llm
+        self._tokenizer = tokenizer
+        self._loaded: dict[int, Any] = {}
+        """LoRA requests by version."""
+
+    @classmethod
+    async def start(cls, settings: VllmSettings) -> "VllmEngine":
+        """Load the model; 15-60 s on a CPU."""
+        _prepare_process(settings)
+        from vllm import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        arguments: dict[str, Any] = {}
+        if settings.max_lora_rank:
+            arguments |= {"enable_lora": True, "max_loras": settings.max_loras, "max_lora_rank": _lora_rank(settings.max_lora_rank)}
+        llm = AsyncLLM.from_engine_args(
+            AsyncEngineArgs(
+                model=settings.model,
+                dtype=settings.dtype,  # type: ignore[arg-type]
+                max_model_len=settings.max_model_len,
+                max_num_seqs=settings.max_num_seqs,
+                max_num_batched_tokens=max(settings.max_batched_tokens, settings.max_model_len),
+                gpu_memory_utilization=settings.gpu_memory_utilization,
+                enforce_eager=settings.enforce_eager,
+                enable_prefix_caching=True,
+                distributed_executor_backend="uni",
+                logprobs_mode="processed_logprobs",
+                scheduling_policy="priority",
+                generation_config="vllm",
+                disable_log_stats=True,
+                seed=settings.seed,
+                **arguments,
+            )
+        )
+        return cls(llm, llm.get_tokenizer())
+
+    def encode(self, observation: Observation) -> list[int]:
+        """Prompt ids by the model's chat template."""
+        ids = self._tokenizer.apply_chat_template(observation.messages, add_generation_prompt=True, tokenize=True, return_dict=False)
+        return list(ids)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Text for the action parser."""
+        return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
+
+    async def generate(self, request: Request) -> Completion:
+        """Complete one request. EngineDied when vLLM is gone."""
+        from vllm import SamplingParams, TokensPrompt
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        sampling = request.sampling
+        parameters = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            max_tokens=sampling.max_tokens,
+            seed=request.seed,
+            logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
+        lora = None if request.adapter is None else await self._lora(request.adapter)
+        try:
+            output = None
+            async for output in self._llm.generate(prompt, parameters, request.request_id, lora_request=lora, priority=request.priority):
+                pass
+        except EngineDeadError as error:
+            raise EngineDied("the vLLM engine died; its own log says why (VLLM_LOGGING_LEVEL=INFO shows it)") from error
+        assert output is not None
+        sampled = output.outputs[0]
+        return Completion(
+            token_ids=list(sampled.token_ids),
+            logprobs=[entry[token].logprob for token, entry in zip(sampled.token_ids, sampled.logprobs, strict=True)],
+            finish_reason=FinishReason.STOP if sampled.finish_reason == "stop" else FinishReason.LENGTH,
+            cached_tokens=output.num_cached_tokens or 0,
+        )
+
+    async def _lora(self, adapter: Adapter) -> Any:
+        """The request object of an adapter version, loaded before its first use."""
+        from vllm.lora.request import LoRARequest
+
+        if adapter.version not in self._loaded:
+            self._loaded[adapter.version] = LoRARequest(adapter.name, adapter.version, str(adapter.path))
+        return self._loaded[adapter.version]
+
+    async def close(self) -> None:
+        """Stop vLLM's processes."""
+        self._llm.shutdown()
+
+
+def _lora_rank(rank: int) -> int:
+    """vLLM takes these ranks only; the next larger one serves."""
+    return next(size for size in (8, 16, 32, 64, 128, 256, 320, 512) if size >= rank)
+
+
+def _prepare_process(settings: VllmSettings) -> None:
+    """Environment variables that vLLM reads at import; what the user has set wins."""
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(max(1, round(settings.kv_cache_gib))))
+    # Without it one core of a small machine is left idle for a server that does not run here.
+    os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
