@@ -68,10 +68,20 @@ def teacher(arguments: Namespace) -> int:
     """Rows of the oracle's steps."""
     config = _config(arguments)
     instances = _existing(arguments.instances)
-    from train.teacher import write_rows
+    from train.progress import Progress
+    from train.teacher import write_teacher_rows
 
-    write_rows(instances, arguments.out, config.teacher.style, config.teacher.noise, config.seed)
-    print(arguments.out)
+    with Progress("teacher", total=config.teacher.n, unit="episode") as progress:
+        report = write_teacher_rows(
+            instances,
+            arguments.out,
+            style=config.teacher.style,
+            noise=config.teacher.noise,
+            seed=config.seed,
+            n=config.teacher.n,
+            progress=progress,
+        )
+    print(f"{arguments.out}: {report['rows']} rows of {report['kept']} episodes; {report['played'] - report['kept']} refused")
     return 0
 
 

@@ -19,8 +19,7 @@ import yaml
 
 from env.errors import InputError, SettingError
 from env.navigator.settings import get_profile, nearest
-from train.settings import GrpoSettings, LoraSettings, SftSettings
-from train.settings_pretrain import PretrainSettings
+from train.settings import GrpoSettings, LoraSettings, PretrainSettings, SftSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +86,8 @@ class EvaluateSettings:
     """0 is greedy."""
     n: int | None = None
     """Episodes per file; None is all of them."""
+    n_base: int | None = None
+    """Episodes per file of the untrained model, which uses up every step; None is as many as the others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,7 +23,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast,
 from env.files import replace_folder
 from env.navigator.settings import Settings
 from train.exercises import Example, examples
-from train.settings_pretrain import PretrainSettings
+from train.settings import PretrainSettings
 from train.tokenizer import build_tokenizer
 
 _OTHER_WEIGHT = 0.2

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from train import manifest
 from train.checks import REFERENCE_POLICIES, check_model
 from train.config import Config, digest, plain
 from train.progress import Progress
+from train.report import write_report
+from train.results import collect_results, results_table
 
 SPLITS = ("train", "dev", "id_test", "ood_test")
 HELD_OUT = ("id_test", "ood_test")
@@ -60,14 +63,21 @@ def run(config: Config, out: Path) -> dict[str, Any]:
         shared = _Shared(config, engines)
         chain.stage("grpo", {**training, "grpo": whole["grpo"]}, ("sft",), lambda: train_grpo(config, out, shared))
         judged = {"evaluate": whole["evaluate"], "seed": config.seed}
-        for policy in REFERENCE_POLICIES:
-            chain.stage(f"evaluate-{policy}", judged, ("data",), lambda policy=policy: evaluate(config, out, policy, policy, None, None))
-        merged, adapter = str(out / "sft" / "merged"), out / "grpo" / "adapter"
-        chain.stage("evaluate-grpo", judged, ("grpo",), lambda: evaluate(config, out, "grpo", merged, adapter, shared.engine(merged)))
-        chain.stage("evaluate-sft", judged, ("sft",), lambda: evaluate(config, out, "sft", merged, None, shared.engine(merged)))
-        base = config.model.path
+        for name in REFERENCE_POLICIES:
+            chain.stage(f"evaluate-{name}", judged, ("data",), partial(evaluate, config, out, name, name))
+        merged, adapter, base = str(out / "sft" / "merged"), out / "grpo" / "adapter", config.model.path
+        models = {name: whole[name] for name in ("model", "engine")}
         chain.stage(
-            "evaluate-base", {**judged, "model": whole["model"]}, ("data",), lambda: evaluate(config, out, "base", base, None, shared.engine(base))
+            "evaluate-grpo",
+            {**judged, **models},
+            ("grpo",),
+            lambda: evaluate(config, out, "grpo", merged, adapter=adapter, runner=shared.engine(merged)),
+        )
+        chain.stage(
+            "evaluate-sft", {**judged, **models}, ("sft",), lambda: evaluate(config, out, "sft", merged, runner=shared.engine(merged))
+        )
+        chain.stage(
+            "evaluate-base", {**judged, **models}, ("data",), lambda: evaluate(config, out, "base", base, runner=shared.engine(base))
         )
     return report(chain)
 
@@ -130,7 +140,7 @@ def train_sft(config: Config, out: Path) -> dict[str, Any]:
     from train.sft import run_sft
 
     facts = run_sft(config, out / "teacher" / "rows.jsonl", out / "sft")
-    merge(config.model.path, out / "sft" / "adapter", out / "sft" / "merged")
+    merge(config.model.path, out / "sft" / "adapter", out / "sft" / "merged", config.model)
     return facts
 
 
@@ -139,28 +149,26 @@ def train_grpo(config: Config, out: Path, shared: _Shared) -> dict[str, Any]:
     from train.grpo import run_grpo
 
     merged = str(out / "sft" / "merged")
-    return run_grpo(config, out / "data" / "train.jsonl", out / "grpo", model=merged, engine=shared.engine(merged))
+    return run_grpo(config, out / "data" / "train.jsonl", out / "grpo", model=merged, runner=shared.engine(merged))
 
 
-def evaluate(config: Config, out: Path, name: str, policy: str, adapter: Path | None, engine: Any) -> dict[str, Any]:
+def evaluate(config: Config, out: Path, name: str, policy: str, *, adapter: Path | None = None, runner: Any = None) -> dict[str, Any]:
     """Held-out ID and OOD episodes of one policy."""
     from train.evaluate import run_evaluation
 
     files = [out / "data" / f"{split}.jsonl" for split in HELD_OUT]
-    summary = run_evaluation(config, policy=policy, adapter=adapter, instances=files, out=out / "eval" / name, engine=engine)
-    return {split: summary["splits"][split]["accuracy"] for split in summary["splits"]}
+    n = config.evaluate.n_base if name == "base" else None
+    summary = run_evaluation(config, policy=policy, adapter=adapter, instances=files, out=out / "eval" / name, runner=runner, n=n)
+    return {split: numbers["accuracy"] for split, numbers in summary["splits"].items()}
 
 
 def report(chain: Chain) -> dict[str, Any]:
     """results.json and report.html of a run; prints the table."""
-    from train.report import collect_results, results_table, write_report
-
     results = collect_results(chain.out, chain.seconds())
     with atomic_write(chain.out / "results.json") as stream:
         stream.write(json.dumps(results, indent=2) + "\n")
-    page = write_report(chain.out)
     print(results_table(results))
-    print(page)
+    print(write_report(chain.out))
     return results
 
 

@@ -38,7 +38,14 @@ def refusal(episode: NavigatorEpisode, steps: list[TaughtStep]) -> str | None:
 
 
 def write_teacher_rows(
-    instances: Path, out: Path, *, style: str, noise: float, seed: int, n: int | None = None, progress: Callable[[int], object] = lambda done: None
+    instances: Path,
+    out: Path,
+    *,
+    style: str,
+    noise: float,
+    seed: int,
+    n: int | None = None,
+    progress: Callable[[int], object] = lambda done: None,
 ) -> dict[str, Any]:
     """Write the rows of the first `n` instances of a file (None: all) and OUT.report.json beside them; returns the report."""
     refused: Counter[str] = Counter()

@@ -15,6 +15,8 @@ from env.navigator.instance import Instance
 
 TOLERANCE = 0.06
 """Largest |AUC - 0.5| that passes; more when three standard errors are more, in small files."""
+FEWEST = 30
+"""With fewer instances nothing can be told, and nothing fails."""
 FEATURES = ("position", "position_in_section", "tokens", "entries", "overlap")
 _MODELLED = 4
 _FOLDS = 5
@@ -56,7 +58,7 @@ def auc(groups: Iterable[Sequence[tuple[bool, float]]]) -> tuple[float, float]:
         if positive and negative:
             wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
             values.append(wins / (len(positive) * len(negative)))
-    if len(values) < 2:
+    if len(values) < FEWEST:
         return 0.5, math.inf
     mean = sum(values) / len(values)
     variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
@@ -144,7 +146,7 @@ class Audit:
             for f, feature in enumerate(FEATURES):
                 gated = feature != "overlap" or name == "answer_in_section"
                 measured[feature] = _judged(*auc([[(label, row[f]) for label, row in group] for group in table.groups]), gated)
-            if len(table.groups) >= 2 * _FOLDS:
+            if len(table.groups) >= FEWEST:
                 measured["logistic"] = _judged(*_model_auc(table), True)
             passed &= all(item["passed"] for item in measured.values())
             found[name] = measured

@@ -211,4 +211,3 @@ _REASONS = {"unknown_chunk": "no such chunk", "already_held": "already held", "n
 
 def _note(log: list[str], ids: tuple[str, ...]) -> None:
     log.extend(name for name in ids if name not in log)
-

@@ -145,4 +145,7 @@ def template_texts(rules: Rules) -> list[str]:
     """Every word that a prompt may show besides the document's, for a word-level tokenizer."""
     words = wording(rules)
     shown = [words.system, words.question, words.map, words.ledger, words.chunk, words.summary, words.nothing, words.reply]
-    return [*shown, "ok refused already held not no such chunk invalid unknown verb empty answer summary id takes exactly one truncated each"]
+    return [
+        *shown,
+        "ok refused already held not no such chunk invalid unknown verb empty answer summary id takes exactly one truncated each",
+    ]

@@ -1,0 +1,51 @@
+"""What TRL's trainers report to us, and which of their checkpoints is whole."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from train.progress import Progress
+from train.tracking import Tracker
+
+
+class MetricsCallback(TrainerCallback):  # type: ignore[misc]
+    """Sends a trainer's logs to a Tracker and shows progress."""
+
+    def __init__(self, tracker: Tracker, label: str) -> None:
+        self.tracker, self.label = tracker, label
+        self.progress: Progress | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Open the progress display."""
+        self.progress = Progress(self.label, total=state.max_steps - state.global_step, unit="step")
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Numbers only; the trainer's closing summary is left out."""
+        numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
+        if "train_runtime" not in numbers:
+            self.tracker.log(numbers, step=state.global_step)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """One optimiser step is done."""
+        assert self.progress is not None
+        self.progress(1)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Close the display."""
+        assert self.progress is not None
+        self.progress.close()
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest complete checkpoint of a trainer, or None; incomplete ones, of a run that was killed, are removed.
+
+    The trainer writes trainer_state.json last.
+    """
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    for path in found:
+        if not (path / "trainer_state.json").is_file():
+            shutil.rmtree(path)
+    whole = [path for path in found if path.exists()]
+    return str(whole[-1]) if whole else None

@@ -1,0 +1,78 @@
+"""From groups of episodes to weighted training rows, and from rows to micro-batches.
+
+One episode is several rows (its steps) and has ONE vote: a row weighs 1 / (episodes x steps of its episode).
+The weights of a batch sum to 1 whatever the step counts are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rollout.records import Group, Trajectory
+from train.advantages import ADVANTAGES, has_spread
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """One step of one episode."""
+
+    prompt_ids: Sequence[int]
+    completion_ids: Sequence[int]
+    logprobs: Sequence[float]
+    """Of the completion, as the engine sampled it."""
+    advantage: float
+    """Of the whole episode."""
+    weight: float
+    """1 / (episodes in the batch x steps of the episode)."""
+    instance_id: str
+    episode: int
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion."""
+        return len(self.prompt_ids) + len(self.completion_ids)
+
+
+def usable(groups: Sequence[Group]) -> list[Group]:
+    """Groups whose returns differ, failed episodes left out."""
+    kept = []
+    for group in groups:
+        sound = tuple(t for t in group.trajectories if t.error is None)
+        if len(sound) > 1 and has_spread([t.reward for t in sound]):
+            kept.append(Group(instance_id=group.instance_id, trajectories=sound))
+    return kept
+
+
+def make_samples(groups: Sequence[Group], advantage: str) -> list[Sample]:
+    """Rows of a batch of usable groups."""
+    episodes = sum(len(group.trajectories) for group in groups)
+    samples: list[Sample] = []
+    for group in groups:
+        advantages_G = ADVANTAGES[advantage]([t.reward for t in group.trajectories])
+        for number, (trajectory, value) in enumerate(zip(group.trajectories, advantages_G, strict=True)):
+            samples += _rows(trajectory, number, value, episodes)
+    return samples
+
+
+def _rows(trajectory: Trajectory, number: int, advantage: float, episodes: int) -> Iterator[Sample]:
+    for step in trajectory.steps:
+        yield Sample(
+            prompt_ids=step.prompt_ids,
+            completion_ids=step.completion_ids,
+            logprobs=step.logprobs,
+            advantage=advantage,
+            weight=1 / (episodes * len(trajectory.steps)),
+            instance_id=trajectory.instance_id,
+            episode=number,
+        )
+
+
+def micro_batches(samples: Sequence[Sample], most_tokens: int) -> list[list[Sample]]:
+    """Rows of like length together, at most `most_tokens` each with padding; a longer row stands alone."""
+    batches: list[list[Sample]] = []
+    for sample in sorted(samples, key=lambda s: (s.tokens, s.instance_id, s.episode)):
+        # Rows come in ascending length: with this one the batch is as wide as this one.
+        if batches and (len(batches[-1]) + 1) * sample.tokens <= most_tokens:
+            batches[-1].append(sample)
+        else:
+            batches.append([sample])
+    return batches

@@ -1,0 +1,76 @@
+"""Intervals and paired tests on episode outcomes.
+
+Shares get Wilson intervals. Two policies on the same instances are compared in pairs: an exact McNemar test on
+the discordant ones, and a bootstrap interval of the difference that resamples instances.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_Z = {0.95: 1.959963984540054}
+RESAMPLES = 10_000
+
+
+def wilson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson score interval of a share; (0, 1) without observations."""
+    if n == 0:
+        return 0.0, 1.0
+    z, p = _Z[confidence], successes / n
+    centre = p + z * z / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def bootstrap_mean(values: Sequence[float], *, seed: int = 0, confidence: float = 0.95) -> tuple[float, float]:
+    """Percentile interval of a mean, one value per instance."""
+    if not values:
+        return math.nan, math.nan
+    sample = np.asarray(values, dtype=float)
+    generator = np.random.default_rng(seed)
+    means = np.concatenate([generator.choice(sample, (RESAMPLES // 10, len(sample))).mean(axis=1) for _ in range(10)])
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Two-sided exact p-value of `gained` against `lost` discordant pairs: a sign test with p = 1/2."""
+    n = gained + lost
+    if n == 0:
+        return 1.0
+    tail = sum(math.comb(n, k) for k in range(min(gained, lost) + 1)) / 2**n
+    return min(1.0, 2 * tail)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paired:
+    """Policy A against policy B on the same instances."""
+
+    n: int
+    difference: float
+    """Mean of A - B."""
+    interval: tuple[float, float]
+    """95%, bootstrap over instances."""
+    gained: int
+    """Right in A, wrong in B."""
+    lost: int
+    p_value: float
+    """Exact McNemar."""
+
+
+def paired(a: Sequence[bool], b: Sequence[bool], *, seed: int = 0) -> Paired:
+    """Compare outcomes of the same instances in the same order."""
+    assert len(a) == len(b)
+    gaps = [int(x) - int(y) for x, y in zip(a, b, strict=True)]
+    gained, lost = gaps.count(1), gaps.count(-1)
+    return Paired(
+        n=len(gaps),
+        difference=sum(gaps) / len(gaps),
+        interval=bootstrap_mean(gaps, seed=seed),
+        gained=gained,
+        lost=lost,
+        p_value=mcnemar(gained, lost),
+    )
