@@ -10,7 +10,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from env.errors import InputError
+from env.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from train.config import Config
@@ -33,13 +33,13 @@ def generate(arguments: Namespace) -> int:
     settings = get_profile(config.profile)
     n = arguments.n or get_split(settings, arguments.split).size
 
-    from env.navigator.generate import generate_file
+    from env.navigator.generate import generate_file, report_path
     from train.progress import Progress
 
     with Progress(f"generate {arguments.split}", total=n, unit="instance") as progress:
         report = generate_file(settings, arguments.split, arguments.start, n, arguments.out, progress)
     if not report["audit"]["passed"]:
-        print(f"{arguments.out}: the confound audit failed; see {arguments.out}.report.json", file=sys.stderr)
+        print(f"{arguments.out}: the confound audit failed; see {report_path(arguments.out)}", file=sys.stderr)
         return 1
     print(f"{arguments.out}: {n} instances from {report['attempts']} attempts")
     return 0
@@ -179,9 +179,11 @@ def report(arguments: Namespace) -> int:
 def bench(arguments: Namespace) -> int:
     """One measurement."""
     config = _config(arguments)
-    from train import bench as benches
+    from train.bench import BENCHES
 
-    result = getattr(benches, arguments.part)(config)
+    if arguments.part not in BENCHES:
+        raise SettingError(f"bench {arguments.part} is not there yet: use one of {', '.join(BENCHES)}")
+    result = BENCHES[arguments.part](config)
     if arguments.json:
         print(json.dumps(result))
     else:

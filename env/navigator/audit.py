@@ -38,7 +38,7 @@ def _rows(instance: Instance) -> list[tuple[int, str, Row]]:
     sections: dict[str, list[int]] = {}
     for chunk in instance.chunks:
         sections.setdefault(chunk.section, []).append(chunk.idx)
-    rows = []
+    rows: list[tuple[int, str, Row]] = []
     for chunk in instance.chunks:
         if chunk.kind == "register":
             own = sections[chunk.section]

@@ -194,7 +194,7 @@ class _Document:
             for attribute in register.attributes:
                 low, high = (attribute.short_low, attribute.short_high) if settings.short_values else (attribute.low, attribute.high)
                 centres.append(low * 1.1 + dice.random() * (high / 1.1 - low * 1.1))
-            records = []
+            records: list[_Record] = []
             for name, base in group:
                 link = self._link(targets, records[-1].link.current if name != base else None)
                 values = (self._value(register.attributes[0], centres[0]), self._value(register.attributes[1], centres[1]))

@@ -4,11 +4,12 @@ Files go both ways between this system and the public one: unknown fields are ke
 a missing or ill-typed field is an InputError that names file, line and field.
 """
 
+import dataclasses
 import gzip
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,7 +32,7 @@ class Chunk:
     """What holding it costs."""
     entity_names: list[str]
     """Entries in it, in order; empty for noise."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +49,7 @@ class Evidence:
     value: str
     token_offset: int
     """Tokens of the document before the entry."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +64,7 @@ class Distractor:
     value: str
     wrong_answer: str | None
     """What following it to the end answers, where it leads to one."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,11 +88,11 @@ class Instance:
     min_reads: int
     min_steps: int
     compression_required: bool
-    generator: dict[str, Any] = field(default_factory=dict)
+    generator: dict[str, Any] = dataclasses.field(default_factory=dict)
     """How it was made."""
-    env: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, Any] = dataclasses.field(default_factory=dict)
     """The rules it is played under; see settings.rules_from."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Fields of other systems, kept."""
 
 

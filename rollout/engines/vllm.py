@@ -65,7 +65,7 @@ class VllmEngine:
         llm = AsyncLLM.from_engine_args(
             AsyncEngineArgs(
                 model=settings.model,
-                dtype=settings.dtype,  # type: ignore[arg-type]
+                dtype=settings.dtype,
                 max_model_len=settings.max_model_len,
                 max_num_seqs=settings.max_num_seqs,
                 max_num_batched_tokens=max(settings.max_batched_tokens, settings.max_model_len),
@@ -110,15 +110,14 @@ class VllmEngine:
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
         prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
-        lora = None if request.adapter is None else await self._lora(request.adapter)
+        lora = None if request.adapter is None else self._lora(request.adapter)
         try:
-            output = None
-            async for output in self._llm.generate(prompt, parameters, request.request_id, lora_request=lora, priority=request.priority):
-                pass
+            stream = self._llm.generate(prompt, parameters, request.request_id, lora_request=lora, priority=request.priority)
+            outputs = [output async for output in stream]
         except EngineDeadError as error:
             raise EngineDied("the vLLM engine died; its own log says why (VLLM_LOGGING_LEVEL=INFO shows it)") from error
-        assert output is not None
-        sampled = output.outputs[0]
+        (output,) = outputs
+        (sampled,) = output.outputs
         return Completion(
             token_ids=list(sampled.token_ids),
             logprobs=[entry[token].logprob for token, entry in zip(sampled.token_ids, sampled.logprobs, strict=True)],
@@ -126,8 +125,8 @@ class VllmEngine:
             cached_tokens=output.num_cached_tokens or 0,
         )
 
-    async def _lora(self, adapter: Adapter) -> Any:
-        """The request object of an adapter version, loaded before its first use."""
+    def _lora(self, adapter: Adapter) -> Any:
+        """The request object of an adapter version; vLLM loads it with the first request that names it."""
         from vllm.lora.request import LoRARequest
 
         if adapter.version not in self._loaded:
@@ -137,6 +136,8 @@ class VllmEngine:
     async def close(self) -> None:
         """Stop vLLM's processes."""
         self._llm.shutdown()
+        # Its destructor shuts down again, at interpreter exit after its own imports are gone.
+        self._llm.shutdown = lambda timeout=None: None
 
 
 def _lora_rank(rank: int) -> int:
