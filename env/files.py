@@ -20,7 +20,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:  # type: ignore[t
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, mode, encoding=None if "b" in mode else "utf-8") as stream:
+        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

@@ -37,7 +37,8 @@ main{max-width:62rem;margin:0 auto;padding:2rem 1rem 4rem}h1{font-size:1.6rem;ma
 p{margin:.3rem 0;color:var(--soft)}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:.35rem .8rem .35rem 0;border-bottom:1px solid var(--rule);vertical-align:top;white-space:nowrap}
 th{font-weight:600;color:var(--soft);font-size:.85rem}td small{color:var(--soft)}
-.curves{display:grid;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));gap:1rem}figure{margin:0}figcaption{font-size:.85rem;color:var(--soft)}
+.curves{display:grid;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));gap:1rem}figure{margin:0}
+figcaption{font-size:.85rem;color:var(--soft)}
 svg{width:100%;height:auto;display:block}.axis{fill:none;stroke:var(--rule)}.line{fill:none;stroke:var(--accent);stroke-width:1.6}
 svg text{font-size:10px;fill:var(--soft)}.end{text-anchor:end}.bar{width:9rem;height:.7rem}.track{fill:var(--rule)}.fill{fill:var(--accent);opacity:.75}
 .whisker{stroke:var(--ink);stroke-width:2}pre{overflow-x:auto;font-size:.8rem;border:1px solid var(--rule);padding:.8rem}.alarm{color:#b3261e}
@@ -53,8 +54,9 @@ def write_report(run: Path) -> Path:
     results = json.loads(path.read_text(encoding="utf-8"))
     summaries = {name: _json(run / "eval" / name / "summary.json") for name in POLICIES}
     manifests = {name: _json(run / f"{name}.json") for name in results["seconds"]}
+    intro = "Long-context navigator: held-out episodes, 95% intervals, everything counted per episode."
     parts = [
-        f"<h1>{escape(run.name)}</h1><p>Long-context navigator: held-out episodes, 95% intervals, everything counted per episode.</p>",
+        f"<h1>{escape(run.name)}</h1><p>{intro}</p>",
         _section("Accuracy", _accuracy(results["policies"])),
         _section("Paired comparisons", _comparisons(results["comparisons"])),
         _section("Accuracy by hops", _by_hops(summaries)),

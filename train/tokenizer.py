@@ -21,16 +21,18 @@ PAD, UNKNOWN, SYSTEM, USER, ASSISTANT, END = "<pad>", "<unk>", "<system>", "<use
 _PUNCTUATION = ".,:;?!()[]–—·-=≤|/'\"<>"
 _PIECES = r" ?(?:[^\W\d_]+|20[12]\d(?![\d,-])|(?<![\d,-])\d{1,2}(?!\d|[,-]\d)|\d|[^\w\s])|\s"
 _PROMPT_WORDS = """
-Question Map Ledger Memory Context Held State Rules Document map memory ledger context held question state rules document Reply reply
-read Read dropped Dropped compressed Compressed last Last action Action result Result step Step steps Steps used Used budget Budget tokens Tokens
-ceiling Ceiling of none nothing None Nothing ok OK refused invalid error Error not exist exists already no chunk Chunk chunks item items id ids summary
-text value empty unknown verb line your with one each the a an and or is are was to in on at most more than it its by that this be must may can
-end ends answer Answer find look up entry entries name field fields per free cut exceed exceeds exceeded would over above below left so far
-list Follow follow chain links current Only only use Use THOUGHT ACTION then thought first next Next now you You do does before after finished
-truncated too long only takes exactly once known such there names need needs given missing wrong right limit reached register registers noise
-load loads replace replaces keep drop read answered costs cost single call stay under holds hold have has never always if If otherwise Write write
-END start begin response format expected got when while what who how all any
+ACTION Action Answer Budget Ceiling Chunk Compressed Context Document Dropped END Error Follow Held If Last Ledger Map Memory Next
+None Nothing OK Only Question Read Reply Result Rules State Step Steps THOUGHT Tokens Use Used Write You a above action after all
+already always an and answer answered any are at be before begin below budget by call can ceiling chain chunk chunks compressed
+context cost costs current cut do document does drop dropped each empty end ends entries entry error exactly exceed exceeded
+exceeds exist exists expected far field fields find finished first follow format free given got has have held hold holds how id
+ids if in invalid is it item items its keep known last ledger left limit line links list load loads long look map may memory
+missing more most must name names need needs never next no noise none not nothing now of ok on once one only or otherwise over per
+question reached read refused register registers replace replaces reply response result right rules single so start state stay
+step steps such summary takes text than that the then there this thought to tokens too truncated under unknown up use used value
+verb was what when while who with would write wrong you your
 """
+"""Words of prompts, and spare ones: a prompt can be reworded without a new base model."""
 _TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}<end>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}"

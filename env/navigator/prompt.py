@@ -53,8 +53,8 @@ class Wording:
 
 
 FULL = Wording(
-    system="""You answer a question about a document that is far larger than you may hold. Every turn is a fresh start: you see only what this \
-prompt shows, and whatever you do not keep in a summary is forgotten.
+    system="""You answer a question about a document that is far larger than you may hold. Every turn is a fresh start:
+you see only what this prompt shows, and whatever you do not keep in a summary is forgotten.
 
 Rules
 - You may hold at most {ceiling} tokens. An action that would exceed this ends the episode without an answer.
@@ -68,7 +68,7 @@ ACTION: READ <chunk id>
 ACTION: COMPRESS <ids held> :: <your summary of them>
 ACTION: DROP <ids held>
 ACTION: ANSWER <value>
-COMPRESS replaces the items by your summary, as item S1, S2 and so on. A summary is your only memory: keep the names and values that you need.""",
+COMPRESS replaces the items by your summary, as item S1, S2 and so on. A summary is your only memory: keep the names and values you need.""",
     question="Question: {question}\n\n",
     map="Document map (id · section · first entry – last entry · tokens)\n{map}\n\n",
     ledger="""Memory ledger
@@ -88,10 +88,16 @@ Working context
 )
 
 BRIEF = Wording(
-    system="Answer the question. ACTION: READ id, COMPRESS ids :: summary, DROP ids or ANSWER value. Held tokens stay under {ceiling}, a summary under {summary_cap}.",
+    system=(
+        "Answer the question. ACTION: READ id, COMPRESS ids :: summary, DROP ids or ANSWER value. "
+        "Held tokens stay under {ceiling}, a summary under {summary_cap}."
+    ),
     question="Question: {question}\n",
     map="Map:\n{map}\n",
-    ledger="read {read} · dropped {dropped} · compressed {compressed} · last {last} · step {steps_used} of {budget} · held {used} of {ceiling}\n",
+    ledger=(
+        "read {read} · dropped {dropped} · compressed {compressed} · last {last} · "
+        "step {steps_used} of {budget} · held {used} of {ceiling}\n"
+    ),
     chunk="chunk {id}:\n{text}\n",
     summary="{id}: {text}\n",
     nothing="none",
@@ -139,13 +145,3 @@ def dynamic_text(ledger: Ledger, held: Mapping[str, Item], rules: Rules) -> str:
     if not held:
         parts.append(words.nothing + "\n")
     return "".join(parts) + words.reply
-
-
-def template_texts(rules: Rules) -> list[str]:
-    """Every word that a prompt may show besides the document's, for a word-level tokenizer."""
-    words = wording(rules)
-    shown = [words.system, words.question, words.map, words.ledger, words.chunk, words.summary, words.nothing, words.reply]
-    return [
-        *shown,
-        "ok refused already held not no such chunk invalid unknown verb empty answer summary id takes exactly one truncated each",
-    ]
