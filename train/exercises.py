@@ -113,8 +113,8 @@ def make_example(rng: Random, instance: Instance, vocabulary: list[str], names_o
     return Example(context=context, lines=lines)
 
 
-def examples(settings: Settings, seed: int, long_share: float, short_first: int) -> Iterator[tuple[bool, Example]]:
-    """Endless (is long, example) pairs, several from each document; the first `short_first` are all short."""
+def examples(settings: Settings, seed: int, long_share: float, short_first: int) -> Iterator[Example]:
+    """Endless examples, several from each document; the first `short_first` are all short."""
     made = 0
     rng = Random(seed)
     step = max(1, len(REGISTERS[0].first) // settings.names)
@@ -125,4 +125,4 @@ def examples(settings: Settings, seed: int, long_share: float, short_first: int)
         for _ in range(6):
             long = made >= short_first and rng.random() < long_share
             made += 1
-            yield long, make_example(rng, instance, vocabulary, names_of, long)
+            yield make_example(rng, instance, vocabulary, names_of, long)

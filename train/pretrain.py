@@ -18,15 +18,18 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from env.files import replace_folder
+from env.files import atomic_write, replace_folder
 from env.navigator.settings import Settings
+from rollout.seeds import derive
 from train.exercises import Example, examples
 from train.settings import PretrainSettings
 from train.tokenizer import build_tokenizer
 
 _OTHER_WEIGHT = 0.2
+_BUCKET = 32
+"""Examples are padded to a multiple of this."""
 
 
 def tokenise(tokenizer: PreTrainedTokenizerFast, example: Example) -> tuple[list[int], list[float]]:
@@ -45,7 +48,7 @@ def tokenise(tokenizer: PreTrainedTokenizerFast, example: Example) -> tuple[list
 
 
 class Batches(IterableDataset):  # type: ignore[misc]
-    """Endless padded batches of (ids_BT, weights_BT), long and short examples apart."""
+    """Endless padded batches of (ids_BT, weights_BT), examples of like length together."""
 
     def __init__(self, settings: Settings, pretrain: PretrainSettings, seed: int) -> None:
         self.settings, self.pretrain, self.seed = settings, pretrain, seed
@@ -53,24 +56,35 @@ class Batches(IterableDataset):  # type: ignore[misc]
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         torch.set_num_threads(1)
         tokenizer = build_tokenizer(self.settings)
-        waiting: dict[bool, list[tuple[list[int], list[float]]]] = {True: [], False: []}
-        for long, example in examples(self.settings, self.seed, self.pretrain.long_share, self.pretrain.short_first):
-            rows = waiting[long]
-            rows.append(tokenise(tokenizer, example))
-            if len(rows) * max(len(ids) for ids, _ in rows) >= self.pretrain.batch_tokens:
-                width = max(len(ids) for ids, _ in rows)
-                ids_BT = torch.full((len(rows), width), tokenizer.pad_token_id)
-                weights_BT = torch.zeros(len(rows), width)
-                for b, (ids, weights) in enumerate(rows):
-                    ids_BT[b, : len(ids)] = torch.tensor(ids)
-                    weights_BT[b, : len(ids)] = torch.tensor(weights)
-                waiting[long] = []
-                yield ids_BT, weights_BT
+        waiting: dict[int, list[tuple[list[int], list[float]]]] = {}
+        for example in examples(self.settings, self.seed, self.pretrain.long_share, self.pretrain.short_first):
+            row = tokenise(tokenizer, example)
+            width = -(-len(row[0]) // _BUCKET) * _BUCKET
+            rows = waiting.setdefault(width, [])
+            rows.append(row)
+            if (len(rows) + 1) * width > self.pretrain.batch_tokens:
+                yield _padded(rows, width, tokenizer.pad_token_id)
+                waiting[width] = []
 
 
-def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> Qwen2ForCausalLM:
-    """A randomly initialised Qwen2 of the configured size."""
-    config = Qwen2Config(
+def _padded(rows: list[tuple[list[int], list[float]]], width: int, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows as tensors of shape (B, width); padding weighs nothing."""
+    ids_BT = torch.full((len(rows), width), pad)
+    weights_BT = torch.zeros(len(rows), width)
+    for b, (ids, weights) in enumerate(rows):
+        ids_BT[b, : len(ids)] = torch.tensor(ids)
+        weights_BT[b, : len(ids)] = torch.tensor(weights)
+    return ids_BT, weights_BT
+
+
+def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+    """The model of `settings.start`, or a randomly initialised one of the configured size.
+
+    Llama and not Qwen2: AutoTokenizer puts Qwen's own tokenizer in place of ours in every folder that says qwen2.
+    """
+    if settings.start:
+        return LlamaForCausalLM.from_pretrained(settings.start, dtype=torch.float32, attn_implementation=settings.attention)
+    config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=settings.hidden_size,
         intermediate_size=settings.intermediate_size,
@@ -80,33 +94,13 @@ def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) ->
         max_position_embeddings=settings.max_positions,
         rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta},
         tie_word_embeddings=True,
+        attention_bias=True,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         attn_implementation=settings.attention,
     )
-    return Qwen2ForCausalLM(config)
-
-
-def as_llama(model: Qwen2ForCausalLM) -> LlamaForCausalLM:
-    """The same function in the Llama layout, which has one more bias (zero here).
-
-    AutoTokenizer puts Qwen's own tokenizer in place of ours in every folder that says qwen2.
-    """
-    old = model.config
-    kept = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
-    kept += ("max_position_embeddings", "rope_parameters", "tie_word_embeddings", "pad_token_id", "bos_token_id", "eos_token_id")
-    config = LlamaConfig(
-        **{name: getattr(old, name) for name in kept}, rms_norm_eps=old.rms_norm_eps, attention_bias=True, dtype=torch.float32
-    )
-    llama = LlamaForCausalLM(config)
-    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    missing, unexpected = llama.load_state_dict(state, strict=False)
-    assert not unexpected
-    assert all(name.endswith("o_proj.bias") for name in missing)
-    for name in missing:
-        llama.get_parameter(name).data.zero_()
-    return llama
+    return LlamaForCausalLM(config)
 
 
 def learning_rate(settings: PretrainSettings, share: float, step: int) -> float:
@@ -116,7 +110,7 @@ def learning_rate(settings: PretrainSettings, share: float, step: int) -> float:
     return settings.learning_rate * warm * decay
 
 
-def _loss(model: Qwen2ForCausalLM, ids_BT: torch.Tensor, weights_BT: torch.Tensor) -> tuple[torch.Tensor, float]:
+def _loss(model: LlamaForCausalLM, ids_BT: torch.Tensor, weights_BT: torch.Tensor) -> tuple[torch.Tensor, float]:
     """Weighted mean loss, and the share of fully determined tokens that are predicted right."""
     logits = model(input_ids=ids_BT[:, :-1], use_cache=False).logits
     targets, weights = ids_BT[:, 1:], weights_BT[:, 1:]
@@ -127,7 +121,7 @@ def _loss(model: Qwen2ForCausalLM, ids_BT: torch.Tensor, weights_BT: torch.Tenso
     return (losses * weights).sum() / weights.sum(), accuracy
 
 
-def _average_gradients(model: Qwen2ForCausalLM) -> None:
+def _average_gradients(model: LlamaForCausalLM) -> None:
     """Mean of every gradient over the processes, in one reduction."""
     grads = [p.grad for p in model.parameters()]
     flat = torch.cat([grad.flatten() for grad in grads])
@@ -163,6 +157,16 @@ def _worker(rank: int, env: Settings, settings: PretrainSettings, out: Path, see
     _train(rank, env, settings, out, seed, folder, lambda row: None)
 
 
+def _resume(state: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer) -> tuple[int, int]:
+    """(tokens seen, steps) of a run that was stopped, its weights and moments loaded; it goes on with other documents."""
+    if not state.exists():
+        return 0, 0
+    saved = torch.load(state, weights_only=True)
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    return saved["tokens"], saved["step"]
+
+
 def _train(
     rank: int, env: Settings, settings: PretrainSettings, out: Path, seed: int, folder: str, log: Callable[[dict[str, Any]], None]
 ) -> None:
@@ -173,9 +177,11 @@ def _train(
     tokenizer = build_tokenizer(env)
     model = new_model(settings, tokenizer)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
-    batches = Batches(env, settings, seed * settings.processes + rank)
+    state = out.with_name(f"{out.name}.state") / "state.pt"
+    seen, step = _resume(state, model, optimizer)
+    batches = Batches(env, settings, derive(seed, "pretrain", rank, step))
     loader = iter(DataLoader(batches, batch_size=None, num_workers=1, prefetch_factor=8))
-    seen, step, started = 0, 0, time.monotonic()
+    begun_at, started = seen, time.monotonic()
     losses: list[float] = []
     accuracies: list[float] = []
     while seen < settings.tokens:
@@ -201,15 +207,17 @@ def _train(
                     "loss": round(sum(losses) / len(losses), 4),
                     "answer_accuracy": round(sum(accuracies) / len(accuracies), 4),
                     "learning_rate": optimizer.param_groups[0]["lr"],
-                    "tokens_per_second": round(seen / seconds),
+                    "tokens_per_second": round((seen - begun_at) / seconds),
                     "seconds": round(seconds, 1),
                 }
             )
             losses, accuracies = [], []
         if rank == 0 and (step % settings.save_steps == 0 or finished):
             with replace_folder(out) as target:
-                as_llama(model).save_pretrained(target)
+                model.save_pretrained(target)
                 tokenizer.save_pretrained(target)
                 facts = {"settings": asdict(settings), "seed": seed, "tokens": seen, "steps": step}
                 (target / "pretrain.json").write_text(json.dumps(facts, indent=1) + "\n")
+            with atomic_write(state, "wb") as stream:
+                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "tokens": seen, "step": step}, stream)
     dist.destroy_process_group()

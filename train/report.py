@@ -40,8 +40,10 @@ th{font-weight:600;color:var(--soft);font-size:.85rem}td small{color:var(--soft)
 .curves{display:grid;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));gap:1rem}figure{margin:0}
 figcaption{font-size:.85rem;color:var(--soft)}
 svg{width:100%;height:auto;display:block}.axis{fill:none;stroke:var(--rule)}.line{fill:none;stroke:var(--accent);stroke-width:1.6}
-svg text{font-size:10px;fill:var(--soft)}.end{text-anchor:end}.bar{width:9rem;height:.7rem}.track{fill:var(--rule)}.fill{fill:var(--accent);opacity:.75}
-.whisker{stroke:var(--ink);stroke-width:2}pre{overflow-x:auto;font-size:.8rem;border:1px solid var(--rule);padding:.8rem}.alarm{color:#b3261e}
+svg text{font-size:10px;fill:var(--soft)}.end{text-anchor:end}
+.bar{width:9rem;height:.7rem}.track{fill:var(--rule)}.fill{fill:var(--accent);opacity:.75}
+.whisker{stroke:var(--ink);stroke-width:2}
+pre{overflow-x:auto;font-size:.8rem;border:1px solid var(--rule);padding:.8rem}.alarm{color:#b3261e}
 @media print{body{font-size:11px}main{max-width:none;padding:0}h2{break-after:avoid}figure,tr{break-inside:avoid}}
 """
 
@@ -69,7 +71,8 @@ def write_report(run: Path) -> Path:
     page = run / "report.html"
     with atomic_write(page) as stream:
         stream.write(
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
             f"<title>{escape(run.name)}</title><style>{_STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>\n"
         )
     return page
@@ -171,4 +174,5 @@ def _time(seconds: Mapping[str, float], manifests: Mapping[str, Mapping[str, Any
 
 def _made_with(manifests: Mapping[str, Mapping[str, Any]]) -> str:
     shown = {name: {key: m.get(key) for key in ("commit", "versions", "machine", "inputs")} for name, m in manifests.items() if m}
-    return f"<details><summary>Settings, versions and machine of every stage</summary><pre>{escape(json.dumps(shown, indent=1))}</pre></details>"
+    text = escape(json.dumps(shown, indent=1))
+    return f"<details><summary>Settings, versions and machine of every stage</summary><pre>{text}</pre></details>"

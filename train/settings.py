@@ -87,6 +87,8 @@ class GrpoSettings:
 class PretrainSettings:
     """The base model that the laptop profile is shipped with, and how it is trained from scratch."""
 
+    start: str = ""
+    """Model folder to go on from instead of a random initialisation."""
     hidden_size: int = 128
     intermediate_size: int = 384
     layers: int = 4

@@ -68,7 +68,7 @@ ACTION: READ <chunk id>
 ACTION: COMPRESS <ids held> :: <your summary of them>
 ACTION: DROP <ids held>
 ACTION: ANSWER <value>
-COMPRESS replaces the items by your summary, as item S1, S2 and so on. A summary is your only memory: keep the names and values you need.""",
+COMPRESS replaces the items by your summary, as item S1, S2 and so on. A summary is your only memory: keep names and values you need.""",
     question="Question: {question}\n\n",
     map="Document map (id · section · first entry – last entry · tokens)\n{map}\n\n",
     ledger="""Memory ledger
