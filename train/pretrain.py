@@ -26,6 +26,7 @@ from rollout.seeds import derive
 from train.exercises import Example, examples
 from train.settings import PretrainSettings
 from train.tokenizer import build_tokenizer
+from train.wiring import wire_copying
 
 _OTHER_WEIGHT = 0.2
 _BUCKET = 32
@@ -77,7 +78,7 @@ def _padded(rows: list[tuple[list[int], list[float]]], width: int, pad: int) -> 
     return ids_BT, weights_BT
 
 
-def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
     """The model of `settings.start`, or a randomly initialised one of the configured size.
 
     Llama and not Qwen2: AutoTokenizer puts Qwen's own tokenizer in place of ours in every folder that says qwen2.
@@ -100,7 +101,10 @@ def new_model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) ->
         eos_token_id=tokenizer.eos_token_id,
         attn_implementation=settings.attention,
     )
-    return LlamaForCausalLM(config)
+    model = LlamaForCausalLM(config)
+    if settings.wire_copying:
+        wire_copying(model, seed=seed)
+    return model
 
 
 def learning_rate(settings: PretrainSettings, share: float, step: int) -> float:
@@ -175,7 +179,7 @@ def _train(
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=settings.processes)
     tokenizer = build_tokenizer(env)
-    model = new_model(settings, tokenizer)
+    model = new_model(settings, tokenizer, seed=seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
     state = out.with_name(f"{out.name}.state") / "state.pt"
     seen, step = _resume(state, model, optimizer)
