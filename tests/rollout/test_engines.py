@@ -1,0 +1,93 @@
+import pytest
+
+from env.protocol import Observation
+from rollout.engine import Adapter, FinishReason, Request, Sampling
+from rollout.engines.transformers import TransformersEngine
+from rollout.loop import Loop
+
+OBSERVATION = Observation(system="Answer the question.", static="Question: What is the budget of project Amber Falcon?\n", dynamic="next")
+
+
+def ask(engine, loop, *, seed=1, temperature=1.0, max_tokens=12, adapter=None, name="r"):
+    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
+    request = Request(request_id=name, prompt_ids=engine.encode(OBSERVATION), sampling=sampling, seed=seed, adapter=adapter)
+    return loop.run(engine.generate(request))
+
+
+@pytest.fixture(scope="module")
+def reference(tiny_model_dir):
+    """Log-probabilities of a completion by the plain model or with an adapter."""
+    import torch
+    from peft import PeftModel
+
+    from train.adapters import load_model
+    from train.config import ModelSettings
+
+    def logprobs(prompt_ids, completion_ids, adapter=None):
+        model = load_model(str(tiny_model_dir), ModelSettings())
+        if adapter:
+            model = PeftModel.from_pretrained(model, str(adapter))
+        ids = torch.tensor([[*prompt_ids, *completion_ids]])
+        with torch.no_grad():
+            table = torch.log_softmax(model.eval()(ids).logits[0], -1)
+        return [table[len(prompt_ids) - 1 + t, token].item() for t, token in enumerate(completion_ids)]
+
+    return logprobs
+
+
+def test_vllm_logprobs_are_those_of_the_model(vllm, reference):
+    engine, loop = vllm
+    completion = ask(engine, loop, name="base")
+    assert len(completion.token_ids) == len(completion.logprobs) > 0
+    assert completion.logprobs == pytest.approx(reference(engine.encode(OBSERVATION), completion.token_ids), abs=1e-4)
+
+
+def test_each_adapter_version_is_served_under_its_own_weights(vllm, reference, adapters):
+    engine, loop = vllm
+    prompt = engine.encode(OBSERVATION)
+    for version, path in enumerate(adapters, start=1):
+        completion = ask(engine, loop, adapter=Adapter(version=version, path=path), name=f"v{version}")
+        assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
+        assert completion.logprobs != pytest.approx(reference(prompt, completion.token_ids), abs=1e-2)
+    assert ask(engine, loop, name="base again").logprobs == pytest.approx(ask(engine, loop, name="base").logprobs, abs=1e-4)
+
+
+def test_a_seed_repeats_a_sample_and_another_seed_does_not(vllm):
+    engine, loop = vllm
+    one, again, other = (ask(engine, loop, seed=seed, name=f"s{k}").token_ids for k, seed in enumerate([5, 5, 6]))
+    assert one == again != other
+
+
+def test_finish_reasons_tell_a_cut_from_an_end(vllm):
+    engine, loop = vllm
+    cut = ask(engine, loop, max_tokens=1, name="cut")
+    assert (cut.finish_reason, len(cut.token_ids)) == (FinishReason.LENGTH, 1)
+
+
+def test_a_repeated_prompt_comes_from_the_prefix_cache(vllm):
+    engine, loop = vllm
+    long = Observation(system="x " * 200, static="", dynamic="next")
+    request = Request(request_id="long", prompt_ids=engine.encode(long), sampling=Sampling(max_tokens=1), seed=0)
+    first = loop.run(engine.generate(request))
+    second = loop.run(engine.generate(request))
+    assert first.cached_tokens == 0
+    assert second.cached_tokens >= len(request.prompt_ids) - 128
+
+
+def test_both_engines_decode_to_the_same_greedy_text(vllm, tiny_model_dir):
+    engine, loop = vllm
+    ours = ask(engine, loop, temperature=0.0, name="greedy")
+    with Loop() as other:
+        theirs = ask(TransformersEngine(str(tiny_model_dir)), other, temperature=0.0)
+    assert list(ours.token_ids) == list(theirs.token_ids)
+    assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
+
+
+def test_transformers_serves_the_bare_model_between_adapters(tiny_model_dir, reference, adapters):
+    engine = TransformersEngine(str(tiny_model_dir))
+    prompt = engine.encode(OBSERVATION)
+    with Loop() as loop:
+        for path in (None, adapters[0], None, adapters[1]):
+            adapter = Adapter(version=1 + adapters.index(path), path=path) if path else None
+            completion = ask(engine, loop, adapter=adapter)
+            assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
