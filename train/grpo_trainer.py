@@ -89,6 +89,7 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self.collect = collect
         self.measured: dict[str, float] = {}
         """Numbers of the last step."""
+        self.current_gradient_accumulation_steps = 1
         self._checked = False
         self._logps_BT: torch.Tensor | None = None
         placeholder = Dataset.from_dict({"prompt": ["", ""]})
