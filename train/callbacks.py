@@ -1,13 +1,20 @@
-"""What TRL's trainers report to us, and which of their checkpoints is whole."""
+"""What TRL's trainers report to us and say on the terminal, and which of their checkpoints is whole."""
 
 import shutil
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
+from transformers.utils import logging
 
 from train.progress import Progress
 from train.tracking import Tracker
+
+
+def quiet(trainer: Any) -> None:
+    """Leave the terminal to our own progress lines: the metrics are in metrics.jsonl."""
+    trainer.remove_callback(PrinterCallback)
+    logging.disable_progress_bar()
 
 
 class MetricsCallback(TrainerCallback):  # type: ignore[misc]

@@ -23,7 +23,7 @@ from rollout.records import Group, Trajectory
 from rollout.scheduler import EpisodeTask, RolloutStats
 from rollout.seeds import derive
 from train.adapters import load_model, lora_config, save_adapter
-from train.callbacks import last_checkpoint
+from train.callbacks import last_checkpoint, quiet
 from train.config import Config
 from train.engines import Runner, open_engine
 from train.grpo_trainer import EpisodeGRPOTrainer, trainer_config
@@ -178,6 +178,7 @@ def run_grpo(config: Config, instances: Path, out: Path, *, model: str | None = 
             callbacks=[callback],
         )
         callback.trainer = trainer
+        quiet(trainer)
         trainer.train(resume_from_checkpoint=last_checkpoint(out / "checkpoints"))
         save_adapter(trainer.model, out / "adapter")
     return {"steps": trainer.state.global_step}

@@ -63,6 +63,7 @@ def trainer_config(settings: GrpoSettings, out: Path, *, seed: int, bfloat16: bo
         save_steps=settings.save_steps,
         save_total_limit=2,
         disable_tqdm=True,
+        dataloader_pin_memory=torch.cuda.is_available(),
         report_to=[],
         seed=seed,
     )

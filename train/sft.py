@@ -36,11 +36,12 @@ def load_rows(tokenizer: Any, path: Path, max_length: int) -> tuple[list[dict[st
 
 def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
     """Train a LoRA adapter on teacher rows and write it to `out/adapter`; goes on from the last checkpoint in `out`."""
+    import torch
     from datasets import Dataset
     from transformers import AutoTokenizer
     from trl import SFTConfig, SFTTrainer
 
-    from train.callbacks import MetricsCallback, last_checkpoint
+    from train.callbacks import MetricsCallback, last_checkpoint, quiet
 
     settings = config.sft
     tokenizer = AutoTokenizer.from_pretrained(config.model.path)
@@ -66,6 +67,7 @@ def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
                 save_steps=settings.save_steps,
                 save_total_limit=2,
                 disable_tqdm=True,
+                dataloader_pin_memory=torch.cuda.is_available(),
                 report_to=[],
                 seed=config.seed,
             ),
@@ -74,6 +76,7 @@ def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
             peft_config=lora_config(config.lora, dropout=config.lora.dropout),
             callbacks=[MetricsCallback(tracker, "sft")],
         )
+        quiet(trainer)
         result = trainer.train(resume_from_checkpoint=last_checkpoint(out / "checkpoints"))
         save_adapter(trainer.model, out / "adapter")
     return {"rows": len(data), "dropped_rows": dropped, "steps": trainer.state.global_step, "loss": result.training_loss}

@@ -149,6 +149,8 @@ def _prepare_process(settings: VllmSettings) -> None:
     """Environment variables that vLLM reads at import; what the user has set wins."""
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    # Read by vLLM's own processes, whose library warnings say nothing to a user.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(max(1, round(settings.kv_cache_gib))))
     # Without it one core of a small machine is left idle for a server that does not run here.
     os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
