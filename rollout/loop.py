@@ -23,15 +23,21 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Result of a coroutine. Ctrl-C cancels it and is raised once it has stopped."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        tasks: list[asyncio.Task[T]] = []
+        stopped = threading.Event()
+
+        def begin() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(lambda task: stopped.set())
+
         try:
-            return future.result()
+            self._loop.call_soon_threadsafe(begin)
+            stopped.wait()
         except KeyboardInterrupt:
-            future.cancel()
+            self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # begin has run by then: calls keep their order
+            stopped.wait()
             raise
-        except BaseExceptionGroup as group:
-            # A task group wraps the first failure of its episodes; that one is what happened.
-            raise group.exceptions[0] from None
+        return tasks[0].result()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -2,7 +2,8 @@
 
 Departs from the usual rollout loop in having no rounds: an episode never waits for another. Older episodes
 have priority, groups are started one after the other so that their shared prefix is warm, and at most
-`in_flight` episodes are open. One bad episode is recorded as data; a dead engine ends the run.
+`in_flight` episodes are open. An episode whose request fails for good is recorded as data and the batch goes on; a
+dead engine or a bug of the environment ends the run.
 """
 
 import asyncio
@@ -10,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from env.errors import EngineDied
+from env.errors import NavigatorError
 from env.protocol import Episode
-from rollout.engine import Adapter, Engine, FinishReason, Request, Sampling
+from rollout.engine import Adapter, Completion, Engine, FinishReason, Request, Sampling
 from rollout.records import Step, Trajectory
 from rollout.seeds import derive
 
@@ -71,6 +72,7 @@ async def run_episodes(
     `on_finished` is called for each as it ends, so that nothing finished is lost when EngineDied is raised.
     """
     started = time.monotonic()
+    policy = _Policy(engine=engine, sampling=sampling, seed=seed, adapter=adapter)
     finished: dict[int, Trajectory] = {}
     slowest = 0.0
     waiting = iter(enumerate(tasks))
@@ -79,14 +81,18 @@ async def run_episodes(
         nonlocal slowest
         for order, task in waiting:
             begun = time.monotonic()
-            trajectory = await _run_one(engine, task, order, sampling, seed, adapter)
+            trajectory = await policy.run(task, order)
             slowest = max(slowest, time.monotonic() - begun)
             finished[order] = trajectory
             on_finished(trajectory)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(in_flight, len(tasks))):
-            group.create_task(worker())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(in_flight, len(tasks))):
+                group.create_task(worker())
+    except BaseExceptionGroup as failures:
+        # A dead engine fails every episode in the same way: the first says what happened.
+        raise failures.exceptions[0] from None
     trajectories = [finished[order] for order in range(len(tasks))]
     return trajectories, _stats(trajectories, time.monotonic() - started, slowest)
 
@@ -105,65 +111,75 @@ def _stats(trajectories: Sequence[Trajectory], seconds: float, slowest: float) -
     )
 
 
-async def _run_one(engine: Engine, task: EpisodeTask, order: int, sampling: Sampling, seed: int, adapter: Adapter | None) -> Trajectory:
-    """One episode to its end. This is the boundary at which a failure becomes data; a dead engine passes it."""
-    own = derive(seed, task.instance_id, task.episode)
-    episode = task.make()
-    steps: list[Step] = []
-    error: str | None = None
-    try:
-        while episode.ending is None:
-            steps.append(await _step(engine, episode, task, order, len(steps), sampling, own, adapter))
-    except EngineDied:
-        raise
-    except Exception as failure:  # noqa: BLE001
-        error = f"{type(failure).__name__}: {failure}"
-    return Trajectory(
-        instance_id=task.instance_id,
-        seed=own,
-        reward=episode.reward if episode.reward is not None else 0.0,
-        ending=episode.ending.value if episode.ending else None,
-        steps=tuple(steps),
-        info=episode.info(),
-        metrics=episode.metrics(),
-        error=error,
-    )
+class _RequestFailed(Exception):
+    """A request failed as often as it may; its episode ends as data."""
 
 
-async def _step(
-    engine: Engine, episode: Episode, task: EpisodeTask, order: int, index: int, sampling: Sampling, seed: int, adapter: Adapter | None
-) -> Step:
-    """Prompt, completion, action."""
-    prompt_ids = engine.encode(episode.observe())
-    request = Request(
-        request_id=f"{task.instance_id}/{task.episode}/{index}/{seed}",
-        prompt_ids=prompt_ids,
-        sampling=sampling,
-        seed=derive(seed, index),
-        priority=order,
-        adapter=adapter,
-    )
-    for attempt in range(_TRIES):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Policy:
+    """What answers the episodes of one batch."""
+
+    engine: Engine
+    sampling: Sampling
+    seed: int
+    adapter: Adapter | None
+
+    async def run(self, task: EpisodeTask, order: int) -> Trajectory:
+        """One episode to its end, or to a request that failed for good."""
+        own = derive(self.seed, task.instance_id, task.episode)
+        episode = task.make()
+        steps: list[Step] = []
+        error: str | None = None
         try:
-            completion = await engine.generate(replace(request, request_id=f"{request.request_id}/{attempt}"))
-            break
-        except EngineDied:
-            raise
-        except Exception:
-            if attempt == _TRIES - 1:
+            while episode.ending is None:
+                index = len(steps)
+                prompt_ids = self.engine.encode(episode.observe())
+                request = Request(
+                    request_id=f"{task.instance_id}/{task.episode}/{index}/{own}",
+                    prompt_ids=prompt_ids,
+                    sampling=self.sampling,
+                    seed=derive(own, index),
+                    priority=order,
+                    adapter=self.adapter,
+                )
+                steps.append(self._advance(episode, prompt_ids, await self._complete(request)))
+        except _RequestFailed as failure:
+            error = str(failure)
+        return Trajectory(
+            instance_id=task.instance_id,
+            seed=own,
+            reward=episode.reward if episode.reward is not None else 0.0,
+            ending=episode.ending.value if episode.ending else None,
+            steps=tuple(steps),
+            info=episode.info(),
+            metrics=episode.metrics(),
+            error=error,
+        )
+
+    async def _complete(self, request: Request) -> Completion:
+        """The boundary at which a failure becomes data, after _TRIES; a dead engine and a user's mistake pass it."""
+        for attempt in range(_TRIES):
+            try:
+                return await self.engine.generate(replace(request, request_id=f"{request.request_id}/{attempt}"))
+            except NavigatorError:
                 raise
-    response = engine.decode(completion.token_ids)
-    result = episode.step(response, truncated=completion.finish_reason is FinishReason.LENGTH)
-    return Step(
-        response=response,
-        result=result,
-        prompt_ids=prompt_ids,
-        completion_ids=completion.token_ids,
-        logprobs=completion.logprobs,
-        finish_reason=completion.finish_reason,
-        version=adapter.version if adapter else 0,
-        cached_tokens=completion.cached_tokens,
-    )
+            except Exception as error:
+                failure = error
+        raise _RequestFailed(f"{type(failure).__name__}: {failure}") from failure
+
+    def _advance(self, episode: Episode, prompt_ids: Sequence[int], completion: Completion) -> Step:
+        """Let the episode act on a completion."""
+        response = self.engine.decode(completion.token_ids)
+        return Step(
+            response=response,
+            result=episode.step(response, truncated=completion.finish_reason is FinishReason.LENGTH),
+            prompt_ids=prompt_ids,
+            completion_ids=completion.token_ids,
+            logprobs=completion.logprobs,
+            finish_reason=completion.finish_reason,
+            version=self.adapter.version if self.adapter else 0,
+            cached_tokens=completion.cached_tokens,
+        )
 
 
 def play(episode: Episode, policy: Callable[[Episode], str], seed: int = 0) -> Trajectory:

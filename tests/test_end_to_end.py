@@ -1,10 +1,12 @@
 import json
+from pathlib import Path
 
 import pytest
 
 from train.config import load_config
 from train.run import run
 
+TINY = Path(__file__).parents[1] / "configs" / "tiny.yaml"
 OVERRIDES = [
     "data.train=8",
     "data.dev=1",
@@ -22,7 +24,7 @@ OVERRIDES = [
 @pytest.fixture(scope="module")
 def finished(tiny_model_dir, tmp_path_factory):
     """A whole chain on the tiny model: (config, folder, results)."""
-    config = load_config("configs/tiny.yaml", [*OVERRIDES, f"model.path={tiny_model_dir}"])
+    config = load_config(TINY, [*OVERRIDES, f"model.path={tiny_model_dir}"])
     out = tmp_path_factory.mktemp("runs") / "chain"
     return config, out, run(config, out)
 

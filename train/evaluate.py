@@ -2,9 +2,10 @@
 
 Everything is counted per EPISODE: a mean over step records would weigh long episodes more. An episode that
 failed by an error of the engine counts as wrong and is counted apart. Finished episodes are kept while the
-rest is running, and a stopped evaluation goes on from them.
+rest is running, and a stopped evaluation goes on from them, unless weights, instances or settings have changed.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -48,7 +49,12 @@ def run_evaluation(
     loaded = [instance for path in instances for instance in _first(environment.read(path), n or config.evaluate.n)]
     if not loaded:
         raise InputError(f"{', '.join(map(str, instances))}: no instance to evaluate on")
-    key = digest({"policy": policy, "adapter": str(adapter), "evaluate": plain(config.evaluate), "seed": config.seed})
+    seen: set[str] = set()
+    for instance in loaded:
+        if instance.id in seen:
+            raise InputError(f"{', '.join(map(str, instances))}: instance {instance.id} comes twice; an episode may count once")
+        seen.add(instance.id)
+    key = partial_key(config, policy=policy, adapter=adapter, instances=instances)
     out.mkdir(parents=True, exist_ok=True)
     with _Partial(out / "partial.jsonl", key) as done, ExitStack() as stack:
         todo = [instance for instance in loaded if instance.id not in done.rows]
@@ -80,6 +86,29 @@ def run_evaluation(
     return summary
 
 
+def partial_key(config: Config, *, policy: str, adapter: Path | None, instances: Sequence[Path]) -> str:
+    """What a finished episode depends on.
+
+    A retrained model has the path of the old one, so the files count too: instances by content, weights by size
+    and time, because reading a large model takes longer than the check saves.
+    """
+    return digest(
+        {
+            "policy": [policy, None if policy in POLICIES else _stamp(Path(policy))],
+            "adapter": adapter and [str(adapter), _stamp(adapter)],
+            "instances": [hashlib.sha256(path.read_bytes()).hexdigest() for path in instances],
+            "evaluate": plain(config.evaluate),
+            "seed": config.seed,
+        }
+    )
+
+
+def _stamp(folder: Path) -> list[list[Any]]:
+    """Name, size and time of the files in a model folder; nothing for a hub name."""
+    files = sorted(path for path in folder.glob("*") if path.is_file())
+    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+
+
 def _first(instances: Iterator[Any], n: int | None) -> Iterator[Any]:
     for number, instance in enumerate(instances):
         if n is not None and number >= n:
@@ -88,7 +117,7 @@ def _first(instances: Iterator[Any], n: int | None) -> Iterator[Any]:
 
 
 class _Partial:
-    """Rows of a running evaluation; those of an evaluation with other settings are thrown away."""
+    """Rows of a running evaluation; those that were made under another key are thrown away."""
 
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
@@ -129,7 +158,7 @@ def summarize(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    n, right = len(rows), sum(row["correct"] for row in rows)
+    n, right = len(rows), sum(row["correct"] and row["failure"] is None for row in rows)
     rewards = [row["reward"] for row in rows]
     kept = [row["fact_retention"] for row in rows if row["fact_retention"] is not None]
     steps = sum(row["steps_used"] for row in rows)

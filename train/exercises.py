@@ -21,6 +21,7 @@ from env.navigator.instance import Chunk, Instance
 from env.navigator.map import render_map
 from env.navigator.settings import Settings, Split
 from env.navigator.vocabulary import REGISTERS
+from train.tokenizer import words
 
 SPLIT = "pretrain"
 
@@ -118,7 +119,8 @@ def examples(settings: Settings, seed: int, long_share: float, short_first: int)
     made = 0
     rng = Random(seed)
     step = max(1, len(REGISTERS[0].first) // settings.names)
-    vocabulary = [word for register in REGISTERS for word in (*register.first[::step], *register.second[::step], *register.suffixes)]
+    # Copying takes every word there is: one that no example asked for could not be told from the others later.
+    vocabulary = [*words(settings), "::", "S1", "S2", "≤", "·", "–", "—"]
     names_of = {r.section: [f"{a} {b}" for a in r.first[::step] for b in r.second[::step]] for r in REGISTERS}
     vocabulary += [str(n) for n in range(100)] + [f"{a.prefix}{n}" for r in REGISTERS for a in r.attributes for n in (417, 2086, 935)]
     for instance in documents(settings, seed):

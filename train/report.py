@@ -30,21 +30,22 @@ _CURVES = {
 }
 
 _STYLE = """
-:root{--ink:#1c2024;--soft:#60656c;--rule:#d9dce0;--page:#fff;--accent:#2456c7}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa1a9;--rule:#343a40;--page:#14171a;--accent:#7aa2ff}}
+:root{color-scheme:light dark;--ink:#1c2024;--soft:#60656c;--rule:#d9dce0;--page:#fff;--accent:#2456c7;--alarm:#b3261e}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa1a9;--rule:#343a40;--page:#14171a;--accent:#7aa2ff;--alarm:#ff8a80}}
 *{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 main{max-width:62rem;margin:0 auto;padding:2rem 1rem 4rem}h1{font-size:1.6rem;margin:0}h2{font-size:1.1rem;margin:2.5rem 0 .5rem}
 p{margin:.3rem 0;color:var(--soft)}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:.35rem .8rem .35rem 0;border-bottom:1px solid var(--rule);vertical-align:top;white-space:nowrap}
-th{font-weight:600;color:var(--soft);font-size:.85rem}td small{color:var(--soft)}
+th{font-weight:600;color:var(--soft);font-size:.85rem;white-space:normal;vertical-align:bottom}td small{color:var(--soft)}
 .curves{display:grid;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));gap:1rem}figure{margin:0}
 figcaption{font-size:.85rem;color:var(--soft)}
 svg{width:100%;height:auto;display:block}.axis{fill:none;stroke:var(--rule)}.line{fill:none;stroke:var(--accent);stroke-width:1.6}
 svg text{font-size:10px;fill:var(--soft)}.end{text-anchor:end}
 .bar{width:9rem;height:.7rem}.track{fill:var(--rule)}.fill{fill:var(--accent);opacity:.75}
 .whisker{stroke:var(--ink);stroke-width:2}
-pre{overflow-x:auto;font-size:.8rem;border:1px solid var(--rule);padding:.8rem}.alarm{color:#b3261e}
-@media print{body{font-size:11px}main{max-width:none;padding:0}h2{break-after:avoid}figure,tr{break-inside:avoid}}
+pre{overflow-x:auto;font-size:.8rem;border:1px solid var(--rule);padding:.8rem}.alarm{color:var(--alarm)}
+@media print{body{font-size:11px}main{max-width:none;padding:0}h2{break-after:avoid}figure,tr{break-inside:avoid}
+.scroll{overflow:visible}th,td{white-space:normal;padding-right:.4rem}.bar{display:none}}
 """
 
 
@@ -91,7 +92,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     if not body:
         return ""
-    return f'<div class="scroll"><table><tr>{"".join(f"<th>{escape(name)}</th>" for name in head)}</tr>{body}</table></div>'
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    return f'<div class="scroll"><table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _share(numbers: Mapping[str, Any] | None) -> str:
@@ -122,15 +124,15 @@ def _comparisons(comparisons: Mapping[str, Any]) -> str:
 
 
 def _by_hops(summaries: Mapping[str, Mapping[str, Any]]) -> str:
+    """A column for every split and number of hops."""
     found = {
-        name: {hops: numbers for split in summary["splits"].values() for hops, numbers in split["by_hops"].items()}
+        name: {(split, int(hops)): own for split, s in summary["splits"].items() for hops, own in s["by_hops"].items()}
         for name, summary in summaries.items()
         if summary
     }
-    hops = sorted({k for own in found.values() for k in own}, key=int)
-    return _table(
-        ["policy", *(f"{k} hops" for k in hops)], ([escape(name), *(_share(own.get(k)) for k in hops)] for name, own in found.items())
-    )
+    columns = sorted({column for own in found.values() for column in own})
+    head = ["policy", *(f"{SPLITS.get(split, split).upper()}, {hops} hops" for split, hops in columns)]
+    return _table(head, ([escape(name), *(_share(own.get(column)) for column in columns)] for name, own in found.items()))
 
 
 def _behaviour(summaries: Mapping[str, Mapping[str, Any]]) -> str:
@@ -139,11 +141,10 @@ def _behaviour(summaries: Mapping[str, Mapping[str, Any]]) -> str:
         for split, s in summary.get("splits", {}).items():
             shares = [*s["endings"].values(), s["compress_use"], s["invalid_share"], s["distractor_capture"]]
             kept = "" if s["fact_retention"] is None else f"{s['fact_retention']:.3f}"
-            rows.append(
-                [escape(name), escape(SPLITS.get(split, split)), *(f"{x:.3f}" for x in shares), f"{s['steps_over_min']:+.2f}", kept]
-            )
+            counts = [f"{s['steps_over_min']:+.2f}", kept, str(s["failures"])]
+            rows.append([escape(name), escape(SPLITS.get(split, split).upper()), *(f"{x:.3f}" for x in shares), *counts])
     head = ["policy", "split", "answered", "over ceiling", "out of steps", "uses COMPRESS", "invalid steps", "fell for distractor"]
-    return _table([*head, "steps over min", "facts kept"], rows)
+    return _table([*head, "steps over min", "facts kept", "failed"], rows)
 
 
 def _metrics(run: Path, stage: str) -> list[dict[str, Any]]:
@@ -168,11 +169,14 @@ def _curves(run: Path) -> str:
 
 
 def _time(seconds: Mapping[str, float], manifests: Mapping[str, Mapping[str, Any]]) -> str:
-    rows = [[escape(name), f"{s:.0f}", f"{manifests[name].get('cpu_seconds', 0):.0f}"] for name, s in seconds.items()]
+    cpu = {name: f"{m['cpu_seconds']:.0f}" for name, m in manifests.items() if "cpu_seconds" in m}
+    rows = [[escape(name), f"{s:.0f}", cpu.get(name, "")] for name, s in seconds.items()]
     return _table(["stage", "wall seconds", "CPU seconds"], rows)
 
 
 def _made_with(manifests: Mapping[str, Mapping[str, Any]]) -> str:
     shown = {name: {key: m.get(key) for key in ("commit", "versions", "machine", "inputs")} for name, m in manifests.items() if m}
+    if not shown:
+        return ""
     text = escape(json.dumps(shown, indent=1))
     return f"<details><summary>Settings, versions and machine of every stage</summary><pre>{text}</pre></details>"

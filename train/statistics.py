@@ -7,10 +7,10 @@ the discordant ones, and a bootstrap interval of the difference that resamples i
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
-_Z = {0.95: 1.959963984540054}
 RESAMPLES = 10_000
 
 
@@ -18,7 +18,7 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, flo
     """Wilson score interval of a share; (0, 1) without observations."""
     if n == 0:
         return 0.0, 1.0
-    z, p = _Z[confidence], successes / n
+    z, p = NormalDist().inv_cdf((1 + confidence) / 2), successes / n
     centre = p + z * z / (2 * n)
     spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n

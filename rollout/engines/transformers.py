@@ -65,7 +65,8 @@ class TransformersEngine:
                 completions = await asyncio.to_thread(self._generate, [request for request, _ in batch])
             except Exception as error:  # noqa: BLE001 (handed to those who wait)
                 for _, future in batch:
-                    future.set_exception(error)
+                    if not future.cancelled():
+                        future.set_exception(error)
                 continue
             for (_, future), completion in zip(batch, completions, strict=True):
                 if not future.cancelled():

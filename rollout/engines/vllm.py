@@ -5,14 +5,17 @@ those of the distribution that was sampled from ("processed"). Nothing here wait
 what is computed together.
 """
 
+import asyncio
+import multiprocessing
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from env.errors import EngineDied
+from env.errors import EngineDied, InputError, SettingError
 from env.protocol import Observation
 from rollout.engine import Adapter, Completion, FinishReason, Request
+from rollout.guard import Guard
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,38 +52,44 @@ class VllmEngine:
     def __init__(self, llm: Any, tokenizer: Any) -> None:
         self._llm = llm
         self._tokenizer = tokenizer
-        self._loaded: dict[int, Any] = {}
-        """LoRA requests by version."""
+        self._guard = Guard([child.pid for child in _processes() if child.pid])
+        self._loaded: dict[int, asyncio.Task[Any]] = {}
+        """vLLM's LoRA requests by version."""
 
     @classmethod
     async def start(cls, settings: VllmSettings) -> "VllmEngine":
-        """Load the model; 15-60 s on a CPU."""
+        """Load the model; 15-60 s on a CPU. EngineDied when vLLM does not come up."""
         _prepare_process(settings)
+        from pydantic import ValidationError
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
         arguments: dict[str, Any] = {}
         if settings.max_lora_rank:
             arguments |= {"enable_lora": True, "max_loras": settings.max_loras, "max_lora_rank": _lora_rank(settings.max_lora_rank)}
-        llm = AsyncLLM.from_engine_args(
-            AsyncEngineArgs(
-                model=settings.model,
-                dtype=settings.dtype,
-                max_model_len=settings.max_model_len,
-                max_num_seqs=settings.max_num_seqs,
-                max_num_batched_tokens=max(settings.max_batched_tokens, settings.max_model_len),
-                gpu_memory_utilization=settings.gpu_memory_utilization,
-                enforce_eager=settings.enforce_eager,
-                enable_prefix_caching=True,
-                distributed_executor_backend="uni",
-                logprobs_mode="processed_logprobs",
-                scheduling_policy="priority",
-                generation_config="vllm",
-                disable_log_stats=True,
-                seed=settings.seed,
-                **arguments,
-            )
+        engine_arguments = AsyncEngineArgs(
+            model=settings.model,
+            dtype=settings.dtype,
+            max_model_len=settings.max_model_len,
+            max_num_seqs=settings.max_num_seqs,
+            max_num_batched_tokens=max(settings.max_batched_tokens, settings.max_model_len),
+            gpu_memory_utilization=settings.gpu_memory_utilization,
+            enforce_eager=settings.enforce_eager,
+            enable_prefix_caching=True,
+            distributed_executor_backend="uni",
+            logprobs_mode="processed_logprobs",
+            scheduling_policy="priority",
+            generation_config="vllm",
+            disable_log_stats=True,
+            seed=settings.seed,
+            **arguments,
         )
+        try:
+            llm = AsyncLLM.from_engine_args(engine_arguments)
+        except ValidationError as error:
+            raise SettingError(f"vLLM refuses the settings under engine: {error.errors()[0]['msg']}") from error
+        except RuntimeError as error:
+            raise EngineDied("vLLM did not start; what it printed above says why") from error
         return cls(llm, llm.get_tokenizer())
 
     def encode(self, observation: Observation) -> list[int]:
@@ -110,8 +119,8 @@ class VllmEngine:
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
         prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
-        lora = None if request.adapter is None else self._lora(request.adapter)
         try:
+            lora = None if request.adapter is None else await self._lora(request.adapter)
             stream = self._llm.generate(prompt, parameters, request.request_id, lora_request=lora, priority=request.priority)
             outputs = [output async for output in stream]
         except EngineDeadError as error:
@@ -121,23 +130,43 @@ class VllmEngine:
         return Completion(
             token_ids=list(sampled.token_ids),
             logprobs=[entry[token].logprob for token, entry in zip(sampled.token_ids, sampled.logprobs, strict=True)],
-            finish_reason=FinishReason.STOP if sampled.finish_reason == "stop" else FinishReason.LENGTH,
+            finish_reason=FinishReason(sampled.finish_reason),
             cached_tokens=output.num_cached_tokens or 0,
         )
 
-    def _lora(self, adapter: Adapter) -> Any:
-        """The request object of an adapter version; vLLM loads it with the first request that names it."""
-        from vllm.lora.request import LoRARequest
+    async def _lora(self, adapter: Adapter) -> Any:
+        """The request object of an adapter version, loaded once before the first request that names it.
 
+        Left to that request, an adapter that vLLM cannot load would kill the engine.
+        """
         if adapter.version not in self._loaded:
-            self._loaded[adapter.version] = LoRARequest(adapter.name, adapter.version, str(adapter.path))
-        return self._loaded[adapter.version]
+            self._loaded[adapter.version] = asyncio.create_task(self._load(adapter))
+        return await asyncio.shield(self._loaded[adapter.version])
+
+    async def _load(self, adapter: Adapter) -> Any:
+        from vllm.lora.request import LoRARequest
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        request = LoRARequest(adapter.name, adapter.version, str(adapter.path))
+        try:
+            await self._llm.add_lora(request)
+        except EngineDeadError:
+            raise
+        except Exception as error:
+            raise InputError(f"{adapter.path}: vLLM cannot load this adapter ({error}); does it fit the model and lora.r?") from error
+        return request
 
     async def close(self) -> None:
         """Stop vLLM's processes."""
+        self._guard.close()
         self._llm.shutdown()
         # Its destructor shuts down again, at interpreter exit after its own imports are gone.
         self._llm.shutdown = lambda timeout=None: None
+
+
+def _processes() -> list[multiprocessing.process.BaseProcess]:
+    """vLLM's engine processes among the children of this one; their own workers end with them."""
+    return [child for child in multiprocessing.active_children() if child.name.startswith("EngineCore")]
 
 
 def _lora_rank(rank: int) -> int:

@@ -1,11 +1,41 @@
+import asyncio
+import json
+import shutil
+from dataclasses import replace
+
 import pytest
 
-from env.protocol import Observation
+from env.errors import InputError
+from env.protocol import Ending, Observation, StepResult
 from rollout.engine import Adapter, FinishReason, Request, Sampling
 from rollout.engines.transformers import TransformersEngine
 from rollout.loop import Loop
+from rollout.scheduler import EpisodeTask, run_episodes
 
 OBSERVATION = Observation(system="Answer the question.", static="Question: What is the budget of project Amber Falcon?\n", dynamic="next")
+
+
+class Asking:
+    """The same question twice."""
+
+    instance_id = "i"
+
+    def __init__(self):
+        self.ending, self.left, self.reward = None, 2, 0.0
+
+    def observe(self):
+        return OBSERVATION
+
+    def step(self, response, *, truncated=False):
+        self.left -= 1
+        self.ending = None if self.left else Ending.ANSWERED
+        return StepResult(kind=None, ids=(), ok=True, error=None, used=0, done=not self.left)
+
+    def info(self):
+        return {}
+
+    def metrics(self):
+        return {}
 
 
 def ask(engine, loop, *, seed=1, temperature=1.0, max_tokens=12, adapter=None, name="r"):
@@ -50,6 +80,45 @@ def test_each_adapter_version_is_served_under_its_own_weights(vllm, reference, a
         assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
         assert completion.logprobs != pytest.approx(reference(prompt, completion.token_ids), abs=1e-2)
     assert ask(engine, loop, name="base again").logprobs == pytest.approx(ask(engine, loop, name="base").logprobs, abs=1e-4)
+
+
+def test_an_adapter_that_does_not_fit_is_refused_and_the_engine_goes_on(vllm, adapters, tmp_path):
+    engine, loop = vllm
+    shutil.copytree(adapters[0], tmp_path / "big")
+    config = tmp_path / "big" / "adapter_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"r": 64}))
+    with pytest.raises(InputError, match="cannot load this adapter"):
+        ask(engine, loop, adapter=Adapter(version=99, path=tmp_path / "big"), name="big")
+    assert ask(engine, loop, name="after").token_ids
+
+
+def test_a_cancelled_request_stops_and_the_engine_goes_on(vllm):
+    engine, loop = vllm
+
+    async def cancel():
+        request = Request(request_id="c", prompt_ids=engine.encode(OBSERVATION), sampling=Sampling(max_tokens=500), seed=0)
+        task = asyncio.create_task(engine.generate(request))
+        await engine.generate(replace(request, request_id="d", sampling=Sampling(max_tokens=1)))
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert loop.run(cancel())
+    assert ask(engine, loop, name="next").token_ids
+
+
+def test_episodes_run_on_vllm_with_what_it_sampled(vllm, adapters):
+    engine, loop = vllm
+    adapter = Adapter(version=1, path=adapters[0])
+    tasks = [EpisodeTask(instance_id="i", episode=g, make=Asking) for g in range(3)]
+    sampling = Sampling(max_tokens=5)
+    trajectories, stats = loop.run(run_episodes(engine, tasks, sampling=sampling, seed=3, in_flight=2, adapter=adapter))
+    again, _ = loop.run(run_episodes(engine, tasks, sampling=sampling, seed=3, in_flight=3, adapter=adapter))
+    steps = [step for t in trajectories for step in t.steps]
+    assert [list(s.completion_ids) for s in steps] == [list(s.completion_ids) for t in again for s in t.steps]
+    assert all(s.version == 1 and len(s.completion_ids) == len(s.logprobs) > 0 for s in steps)
+    assert (stats.steps, stats.failed) == (6, 0)
+    assert stats.completion_tokens == sum(len(s.completion_ids) for s in steps)
 
 
 def test_a_seed_repeats_a_sample_and_another_seed_does_not(vllm):

@@ -157,6 +157,32 @@ def test_a_dead_engine_ends_the_run_and_what_was_finished_is_kept():
     assert kept == ["i0"]
 
 
+def test_a_bug_of_an_environment_is_not_recorded_as_data():
+    class Broken(Counting):
+        def step(self, response, *, truncated=False):
+            raise KeyError("bug")
+
+    with pytest.raises(KeyError, match="bug"):
+        run(Watching(), [EpisodeTask(instance_id="i0", episode=0, make=lambda: Broken("i0", 2))])
+
+
+def test_a_cancelled_batch_stops_its_episodes():
+    engine = Watching(held="i0 0")
+    finished = []
+
+    async def cancel():
+        work = run_episodes(engine, tasks(1), sampling=SAMPLING, seed=1, in_flight=1, on_finished=finished.append)
+        batch = asyncio.create_task(work)
+        while not engine.requests:
+            await asyncio.sleep(0)
+        batch.cancel()
+        await asyncio.wait([batch])
+        return batch.cancelled(), len(asyncio.all_tasks())
+
+    assert asyncio.run(cancel()) == (True, 1)
+    assert finished == []
+
+
 def test_a_trajectory_row_shows_facts_of_instance_and_episode_beside_its_steps():
     trajectory = play(Counting("i7", 2), lambda episode: "yes")
     row = to_row(trajectory)

@@ -8,7 +8,7 @@ from env.navigator.generate import generate_file
 from env.navigator.instance import read_rows, write_rows
 from env.navigator.settings import get_profile
 from train.config import Config
-from train.evaluate import run_evaluation, summarize
+from train.evaluate import partial_key, run_evaluation, summarize
 from train.report import write_report
 from train.results import collect_results, results_table
 
@@ -90,9 +90,7 @@ def test_a_stopped_evaluation_goes_on_and_plays_nothing_twice(tmp_path, instance
     evaluate(tmp_path, instances)
     folder = tmp_path / "oracle"
     whole = (folder / "trajectories.jsonl").read_text().splitlines()
-    from train.config import digest, plain
-
-    key = digest({"policy": "oracle", "adapter": "None", "evaluate": plain(Config().evaluate), "seed": 0})
+    key = partial_key(Config(), policy="oracle", adapter=None, instances=instances)
     marked = json.dumps(json.loads(whole[0]) | {"reward": 0.123})
     (folder / "partial.jsonl").write_text(f"{key}\n{marked}\n{whole[1][:40]}")
     evaluate(tmp_path, instances)

@@ -106,6 +106,33 @@ def test_micro_batches_do_not_change_the_gradient(tiny_model_dir, tmp_path, samp
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6, msg=name)
 
 
+def test_the_kl_is_part_of_the_loss_by_its_weight(tiny_model_dir, tmp_path, samples):
+    loose = replace(SETTINGS, kl_weight=0.5, ratio_tolerance=100.0, kl_tolerance=100.0)
+    trainer = make(tiny_model_dir, tmp_path, lambda step: samples, loose)
+    torch.manual_seed(3)
+    for name, parameter in trainer.model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.05)
+    expected = 0.0
+    with torch.no_grad():
+        for s in samples:
+            # The samples are of the bare model: their log-probabilities are the reference and the old ones.
+            gap = logprobs(trainer.model, s.prompt_ids, s.completion_ids) - torch.tensor(s.logprobs)
+            ratio = torch.exp(gap)
+            surrogate = torch.minimum(ratio.clamp(max=2.0) * s.advantage, ratio.clamp(0.8, 1.28) * s.advantage)
+            kl = torch.exp(-gap) + gap - 1
+            expected += s.weight * (0.5 * kl - surrogate).mean().item()
+    assert trainer.training_step(trainer.model, None).item() == pytest.approx(expected, abs=1e-5)
+    assert trainer.measured["kl"] > 1e-3
+
+
+def test_the_learning_rate_advances_once_per_batch_whatever_the_micro_batches(tiny_model_dir, tmp_path, samples):
+    slow = replace(SETTINGS, warmup_steps=4, micro_batch_tokens=1, ratio_tolerance=10.0)
+    trainer = make(tiny_model_dir, tmp_path, lambda step: samples, slow)
+    trainer.train()
+    assert trainer.lr_scheduler.get_last_lr()[0] == pytest.approx(1e-2 * 2 / 4)
+
+
 def test_before_the_first_update_the_kl_is_zero_and_the_engine_agrees(tiny_model_dir, tmp_path, samples):
     trainer = make(tiny_model_dir, tmp_path, lambda step: samples)
     step(trainer)

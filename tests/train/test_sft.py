@@ -1,8 +1,10 @@
 import pytest
 
 from env.errors import InputError
-from env.navigator.instance import write_rows
-from train.sft import load_rows, tokenise
+from env.navigator.instance import read_rows, write_rows
+from train.callbacks import last_checkpoint
+from train.config import load_config
+from train.sft import load_rows, run_sft, tokenise
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +43,34 @@ def test_longer_rows_are_dropped_whole_and_counted(tokenizer, tmp_path):
     assert (len(kept), dropped) == (2, 1)
     with pytest.raises(InputError, match="none of its 3 rows fits sft.max_length 5"):
         load_rows(tokenizer, tmp_path / "rows.jsonl", 5)
+
+
+def checkpoint(folder, step, whole):
+    path = folder / f"checkpoint-{step}"
+    path.mkdir()
+    (path / "optimizer.pt").write_text("")
+    if whole:
+        (path / "trainer_state.json").write_text("{}")
+    return path
+
+
+def test_training_goes_on_from_the_newest_whole_checkpoint_and_half_ones_are_removed(tmp_path):
+    assert last_checkpoint(tmp_path) is None
+    half = checkpoint(tmp_path, 10, whole=False)
+    assert last_checkpoint(tmp_path) is None
+    assert not half.exists()
+    paths = [checkpoint(tmp_path, step, whole=True) for step in (2, 10, 9)]
+    assert last_checkpoint(tmp_path) == str(paths[1])
+
+
+def test_training_writes_an_adapter_and_a_second_call_goes_on(tiny_model_dir, tmp_path):
+    write_rows(tmp_path / "rows.jsonl", [ROW] * 8)
+    short = ["sft.batch_size=4", "sft.micro_batch_size=2", "sft.save_steps=1", "sft.learning_rate=0.01", "sft.log_steps=1", "lora.r=4"]
+    first, second = (load_config(None, [*short, f"model.path={tiny_model_dir}", f"sft.epochs={n}.0"]) for n in (1, 2))
+    facts = run_sft(first, tmp_path / "rows.jsonl", tmp_path / "sft")
+    assert (facts["rows"], facts["dropped_rows"], facts["steps"]) == (8, 0, 2)
+    assert run_sft(second, tmp_path / "rows.jsonl", tmp_path / "sft")["steps"] == 4
+    logged = [row for _, row in read_rows(tmp_path / "sft" / "metrics.jsonl")]
+    assert [row["step"] for row in logged] == [1, 2, 3, 4]
+    assert logged[-1]["loss"] < logged[0]["loss"]
+    assert (tmp_path / "sft" / "adapter" / "adapter_model.safetensors").exists()

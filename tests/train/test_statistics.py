@@ -32,3 +32,25 @@ def test_wilson_covers_the_truth_as_often_as_it_says():
     generator = np.random.default_rng(0)
     hits = [low <= p <= high for p in (0.05, 0.3, 0.7) for s in generator.binomial(200, p, 2000) for low, high in [wilson(int(s), 200)]]
     assert 0.93 <= np.mean(hits) <= 0.97
+
+
+def test_a_lower_confidence_gives_a_narrower_interval():
+    assert wilson(5, 10, confidence=0.9) == pytest.approx((0.2692718, 0.7307282), abs=1e-6)
+
+
+def test_a_paired_comparison_is_the_same_every_time_and_finds_a_clear_gain():
+    a, b = [True] * 60 + [False] * 40, [True] * 40 + [False] * 60
+    found = paired(a, b)
+    assert found == paired(a, b)
+    assert (found.gained, found.lost, found.p_value) == (20, 0, 2 / 2**20)
+    assert 0 < found.interval[0] < 0.2 < found.interval[1]
+
+
+def test_paired_intervals_cover_the_true_difference():
+    generator = np.random.default_rng(1)
+    hits = []
+    for _ in range(150):
+        shared = generator.random(100)
+        found = paired([bool(x) for x in shared < 0.6], [bool(x) for x in (shared + generator.normal(0, 0.2, 100)) % 1 < 0.6])
+        hits.append(found.interval[0] <= 0.0 <= found.interval[1])
+    assert 0.9 <= np.mean(hits) <= 0.99
