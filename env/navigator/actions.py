@@ -44,18 +44,16 @@ def _action_text(response: str) -> str:
     lines = response.splitlines()
     for i in range(len(lines) - 1, -1, -1):
         line = lines[i].lstrip()
-        if line[:7].upper() == "ACTION:":
+        if line[:7].lower() == "action:":  # upper() would take a dotless i for an I
             return " ".join([line[7:], *lines[i + 1 :]])
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def _leading_ids(text: str) -> tuple[str, ...]:
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     at = 0
     while match := _ID.match(text, at):
-        item = match[1].upper() + (match[2].lstrip("0") or "0")
-        if item not in ids:
-            ids.append(item)
+        ids[match[1].upper() + (match[2].lstrip("0") or "0")] = None
         at = match.end()
     return tuple(ids)
 

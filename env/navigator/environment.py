@@ -15,7 +15,7 @@ class NavigatorEnvironment:
     name = "navigator"
 
     def __init__(self) -> None:
-        self._static: dict[str, str] = {}
+        self._static: dict[str, tuple[Instance, str]] = {}
 
     def read(self, path: Path) -> Iterator[Instance]:
         """Instances of a file. InputError with file, line and field."""
@@ -24,6 +24,9 @@ class NavigatorEnvironment:
     def episode(self, instance: Instance) -> NavigatorEpisode:
         """A fresh episode of an instance."""
         rules = rules_from(instance.env)
-        if instance.id not in self._static:
-            self._static[instance.id] = static_text(instance, rules)
-        return NavigatorEpisode(instance, rules, self._static[instance.id])
+        known, static = self._static.get(instance.id, (None, ""))
+        # Instances of two files may share an id.
+        if known is not instance:
+            static = static_text(instance, rules)
+            self._static[instance.id] = instance, static
+        return NavigatorEpisode(instance, rules, static)

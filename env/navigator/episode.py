@@ -13,6 +13,7 @@ Order of checks within a step:
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -137,13 +138,19 @@ class NavigatorEpisode:
         return {}
 
     def _judge_retention(self, action: Action, added: Mapping[str, Item]) -> None:
-        """Note for each bridge in the compressed items whether the summary keeps it."""
+        """Note for each bridge in the compressed items whether the summary keeps it.
+
+        A bridge is in its own chunk, and in a summary that kept it until the chunk it leads to has been read: past
+        that a perfect policy lets it go.
+        """
         if action.verb is not Verb.COMPRESS:
             return
         summary = next(iter(added.values())).text
-        for e in self.instance.evidence[:-1]:
-            if str(e.chunk_idx) in action.ids:
-                self._kept.append(has_words(summary, e.value))
+        older = [self._held[name].text for name in action.ids if name.startswith("S")]
+        for bridge, following in pairwise(self.instance.evidence):
+            needed = str(following.chunk_idx) not in self.read_ids
+            if str(bridge.chunk_idx) in action.ids or (needed and any(has_words(text, bridge.value) for text in older)):
+                self._kept.append(has_words(summary, bridge.value))
 
     def _result(self, kind: str | None, ids: tuple[str, ...], error: str | None) -> StepResult:
         if self.ending is None and self.steps_used >= self.budget:
@@ -195,6 +202,7 @@ class NavigatorEpisode:
             "budget_exhausted": self.ending is Ending.BUDGET_EXHAUSTED,
             "distractor_capture": self._capture(),
             "fact_retention": sum(self._kept) / len(self._kept) if self._kept else None,
+            "compressed": self._counts[Verb.COMPRESS] > 0,
         }
 
     def _capture(self) -> str | None:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from env.errors import InputError
 from env.files import atomic_write
+from env.navigator.settings import RULE_TYPES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +105,8 @@ def _check(value: Any, annotation: Any, where: str) -> None:
     """Raise InputError unless a JSON value fits a field's annotation."""
     if annotation is bool:
         good = isinstance(value, bool)
+    elif annotation is float:
+        good = isinstance(value, int | float) and not isinstance(value, bool)
     elif annotation is int:
         good = isinstance(value, int) and not isinstance(value, bool)
     elif annotation == list[str]:
@@ -148,6 +151,11 @@ def from_row(row: Any, where: str = "instance") -> Instance:
     instance: Instance = _build(Instance, row, where)
     if [chunk.idx for chunk in instance.chunks] != list(range(len(instance.chunks))):
         raise InputError(f"{where}: field 'chunks' must be numbered 0, 1, 2, ... in order by 'idx'")
+    if instance.min_steps < 1:
+        raise InputError(f"{where}: field 'min_steps' is {instance.min_steps}, expected at least 1")
+    for name, kind in RULE_TYPES.items():
+        if name in instance.env:
+            _check(instance.env[name], kind, f"{where}: field 'env': field {name!r}")
     return instance
 
 
@@ -212,7 +220,8 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
 
             sink = zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
         for row in rows:
-            sink.write(dump_row(row).encode())
+            # A lone surrogate in a model's text becomes its JSON escape.
+            sink.write(dump_row(row).encode(errors="backslashreplace"))
             count += 1
         if sink is not raw:
             sink.close()

@@ -63,14 +63,14 @@ Rules
 - A field may show an old value beside the current one, and a name may have a near twin. Only the current value of the exact name counts.
 - You have a limited number of steps. Reading again is allowed and costs a step.
 
-Reply with a line THOUGHT: and your reasoning, then, as the last line, exactly one of
+Reply with your reasoning on a line THOUGHT: if you need it, then, as the last line, exactly one of
 ACTION: READ <chunk id>
 ACTION: COMPRESS <ids held> :: <your summary of them>
 ACTION: DROP <ids held>
 ACTION: ANSWER <value>
 COMPRESS replaces the items by your summary, as item S1, S2 and so on. A summary is your only memory: keep names and values you need.""",
     question="Question: {question}\n\n",
-    map="Document map (id · section · first entry – last entry · tokens)\n{map}\n\n",
+    map="Document map: id · section · first entry – last entry · tokens\n{map}\n\n",
     ledger="""Memory ledger
 Read so far: {read}
 Dropped: {dropped}

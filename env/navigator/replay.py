@@ -44,7 +44,12 @@ def replay_row(instance: Instance, responses: Sequence[str]) -> dict[str, Any]:
 
 def replay(instances: Path, actions: Path, out: Path) -> int:
     """Write one row for each row {"instance_id", "responses"} of `actions`; returns their number. InputError with file and line."""
-    known = {instance.id: instance for instance in (from_row(row, where) for where, row in read_rows(instances))}
+    known: dict[str, Instance] = {}
+    for where, row in read_rows(instances):
+        instance = from_row(row, where)
+        if instance.id in known:
+            raise InputError(f"{where}: instance {instance.id!r} is there twice; a response could mean either")
+        known[instance.id] = instance
 
     def rows() -> Iterator[dict[str, Any]]:
         for where, row in read_rows(actions):

@@ -46,6 +46,10 @@ class Rules:
         return self.budget_base + self.budget_per_hop * n_hops
 
 
+RULE_TYPES: dict[str, Any] = {field.name: field.type for field in fields(Rules)}
+"""Type of each rule, for files that record them."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """How documents are made; everything follows from these, the split and the index."""
@@ -132,8 +136,7 @@ def get_split(settings: Settings, name: str) -> Split:
 
 def rules_from(env: dict[str, Any]) -> Rules:
     """Rules recorded in an instance's `env` field; absent ones are v1's, foreign keys are left alone."""
-    known = {field.name: field.type for field in fields(Rules)}
-    return Rules(**{key: value for key, value in env.items() if key in known})
+    return Rules(**{key: value for key, value in env.items() if key in RULE_TYPES})
 
 
 def nearest(name: str, valid: list[str]) -> str:

@@ -35,6 +35,7 @@ def test_read_takes_the_leading_id_of_the_last_action(response, ids):
         ("ACTION: READ", "no id"),
         ("ACTION: READ chunk 4", "no id"),
         ("ACTION: READ -1", "no id"),
+        ("ACTıON: READ 1", "unknown verb"),
         ("ACTION: READ ٣", "no id"),
         ("ACTION: READ 3٣", "no id"),
         ("ACTION: READ 5th", "no id"),
@@ -71,10 +72,16 @@ def test_a_number_of_any_length_is_an_id():
     assert parse("ACTION: READ " + "9" * 5000).ids == ("9" * 5000,)
 
 
-@given(st.text() | st.from_regex(r"(ACTION: )?(READ|COMPRESS|DROP|ANSWER) ?[\[(]?[sS]?[0-9]*[,\])]* ?(::)?.*", fullmatch=True))
+WORDS = ["ACTION:", "action:", "READ", "COMPRESS", "drop", "ANSWER", "::", "S1", "s", "0", "07", "9" * 5000, "٣"]
+PIECES = [*WORDS, " ", "\n", "\u2028", ",", "[", ")"]
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=15).map("".join))
 def test_parse_raises_nothing_but_its_own_error(response):
     try:
         action = parse(response)
     except ParseError:
         return
     assert len(set(action.ids)) == len(action.ids)
+    assert bool(action.ids) is (action.verb is not Verb.ANSWER)
+    assert bool(action.text) is (action.verb in (Verb.ANSWER, Verb.COMPRESS))

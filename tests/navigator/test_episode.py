@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from env.navigator.episode import NavigatorEpisode
+from env.navigator.policies import Oracle
 from env.navigator.settings import Rules
 from env.protocol import Ending
 
@@ -127,6 +128,27 @@ def test_fact_retention_is_the_share_of_bridges_that_summaries_keep(laptop):
     assert episode.metrics()["fact_retention"] == 0.5
 
 
+def test_a_bridge_carried_by_a_summary_counts_until_the_chunk_it_leads_to_is_read(deep):
+    one, two = deep[0].evidence[:2]
+    read, keep, lose = f"ACTION: READ {one.chunk_idx}", f"ACTION: COMPRESS {one.chunk_idx} :: {one.value}", "ACTION: COMPRESS S1 :: gone"
+    lost, _ = play(deep[0], read, keep, lose)
+    used, _ = play(deep[0], read, keep, f"ACTION: READ {two.chunk_idx}", lose)
+    assert (lost.metrics()["fact_retention"], used.metrics()["fact_retention"]) == (0.5, 1.0)
+
+
+def test_nothing_compressed_has_no_retention(laptop):
+    episode, _ = play(laptop[0], f"ACTION: READ {laptop[0].evidence[0].chunk_idx}")
+    assert (episode.metrics()["compressed"], episode.metrics()["fact_retention"]) == (False, None)
+
+
+def test_a_perfect_policy_keeps_every_bridge(deep):
+    for instance in deep:
+        episode, oracle = NavigatorEpisode(instance), Oracle(0)
+        while episode.ending is None:
+            episode.step(oracle(episode))
+        assert (episode.metrics()["compressed"], episode.metrics()["fact_retention"]) == (True, 1.0)
+
+
 def test_a_known_distractor_is_named_when_it_is_answered(laptop):
     instance = next(i for i in laptop if i.distractors)
     wrong = instance.distractors[0]
@@ -143,17 +165,21 @@ RESPONSES = st.lists(
 )
 
 
+def actions_counted(episode):
+    return [episode.metrics()[name] for name in ("n_reads", "n_compress", "n_drop", "answer", "fact_retention")]
+
+
 @given(responses=RESPONSES)
 @settings(max_examples=150)
 def test_used_is_the_sum_of_what_is_held_and_invalid_steps_change_nothing(responses, small_instance):
     episode = NavigatorEpisode(small_instance)
     for response in responses:
-        before = dict(episode.held)
+        before, counts, read = dict(episode.held), actions_counted(episode), list(episode.read_ids)
         result = episode.step(response)
         assert episode.used == result.used == sum(item.tokens for item in episode.held.values())
         assert result.used <= episode.rules.ceiling
         if result.error is not None:
-            assert dict(episode.held) == before
+            assert (dict(episode.held), actions_counted(episode), episode.read_ids) == (before, counts, read)
         if result.done:
             return
 

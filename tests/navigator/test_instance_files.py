@@ -43,6 +43,8 @@ def test_generator_and_env_may_be_absent(laptop):
         (lambda row: row.update(candidate_answers=[1]), "field 'candidate_answers' is [1], expected list[str]"),
         (lambda row: row["chunks"][1].pop("text"), "field 'chunks'[1]: field 'text' is missing"),
         (lambda row: row["evidence"][0].update(hop=None), "field 'evidence'[0]: field 'hop' is null, expected int"),
+        (lambda row: row.update(min_steps=0), "field 'min_steps' is 0, expected at least 1"),
+        (lambda row: row["env"].update(ceiling="600"), "field 'env': field 'ceiling' is \"600\", expected int"),
         (lambda row: row["chunks"].reverse(), "field 'chunks' must be numbered 0, 1, 2, ... in order by 'idx'"),
     ],
 )
@@ -85,3 +87,8 @@ def test_a_failing_writer_leaves_the_old_file(tmp_path):
         write_rows(path, rows())
     assert path.read_text() == '{"a":1}\n'
     assert [p.name for p in tmp_path.iterdir()] == ["f.jsonl"]
+
+
+def test_a_lone_surrogate_is_written_as_its_escape(tmp_path):
+    write_rows(tmp_path / "f.jsonl", [{"answer": "\ud800"}])
+    assert json.loads((tmp_path / "f.jsonl").read_text()) == {"answer": "\ud800"}

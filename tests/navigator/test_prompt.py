@@ -1,6 +1,10 @@
+import re
+from dataclasses import replace
+
 from env.navigator.episode import NavigatorEpisode
 from env.navigator.map import render_map
 from env.navigator.policies import Oracle
+from env.navigator.settings import Rules
 
 
 def observations(instance):
@@ -54,3 +58,26 @@ def test_noise_collapses_to_one_line_and_registers_show_their_range(laptop):
     assert len(lines) == len(registers) + len(noise)
     first = registers[0]
     assert f"{first.idx} · {first.section} · {first.entity_names[0]} – {first.entity_names[-1]} · {first.tokens}" in lines
+
+
+def test_a_register_chunk_of_a_foreign_file_without_names_shows_its_header(small):
+    chunks = [replace(small.chunks[0], entity_names=[], header="Projects · A – C"), *small.chunks[1:]]
+    lines = render_map(replace(small, chunks=chunks)).split("\n")
+    assert lines[:2] == ["0 · Projects · A – C · 342", "1 · S · Birch – Birch · 368"]
+
+
+def test_no_word_is_glued_to_an_opening_bracket_of_the_state(small):
+    episode = NavigatorEpisode(small)
+    for response in ("ACTION: READ 0", "ACTION: COMPRESS 0 :: Alder", "ACTION: READ 3"):
+        episode.step(response)
+    seen = episode.observe()
+    assert not re.search(r"[(\[]\w", seen.static + seen.dynamic)
+
+
+def test_a_brief_prompt_says_the_same_in_few_words(small):
+    episode = NavigatorEpisode(small, Rules(brief=True))
+    for response in ("ACTION: READ 0", "ACTION: COMPRESS 0 :: Alder leads to Ada", "ACTION: READ 3", "ACTION: DROP 3", "x"):
+        episode.step(response)
+    assert episode.observe().dynamic == (
+        "read 0 3 · dropped 3 · compressed 0 · last invalid: unknown verb · step 5 of 14 · held 4 of 600\nS1: Alder leads to Ada\nnext"
+    )
