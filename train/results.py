@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from env.navigator.instance import read_rows
+from train.config import plain
 from train.statistics import paired
 
 POLICIES = ("oracle", "grpo", "sft", "base", "random", "no-read")
@@ -48,7 +48,7 @@ def _compare(run: Path, a: str, b: str) -> dict[str, Any]:
         ours, theirs = _outcomes(run, a, split), _outcomes(run, b, split)
         shared = [key for key in ours if key in theirs]
         if shared:
-            found[short] = asdict(paired([ours[key] for key in shared], [theirs[key] for key in shared]))
+            found[short] = plain(paired([ours[key] for key in shared], [theirs[key] for key in shared]))
     return found
 
 
