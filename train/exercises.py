@@ -104,9 +104,9 @@ def make_example(rng: Random, instance: Instance, vocabulary: list[str], names_o
     chunk = rng.sample(registers, 1)
     values, ranges = value_lines(rng, chunk), range_lines(rng, instance.chunks, names_of)
     if long:
-        lines = rng.sample(values, min(5, len(values))) + rng.sample(ranges, 4) + chain
+        lines = rng.sample(values, min(8, len(values))) + rng.sample(ranges, 4) + chain
         context = [question, render_map(instance), *(c.text for c in chunk)]
-    elif kind < 0.65:
+    elif kind < 0.7:
         lines, context = values, [chunk[0].text]
     else:
         lines, context = rng.sample(ranges, min(9, len(ranges))) + chain, [question, render_map(instance)]

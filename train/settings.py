@@ -98,14 +98,14 @@ class PretrainSettings:
     attention: str = "sdpa"
     wire_copying: bool = True
     """Begin with copying heads; see train/wiring.py."""
-    tokens: int = 12_000_000
+    tokens: int = 44_000_000
     """Token budget, padding included."""
     batch_tokens: int = 2048
     """Most tokens of a batch in one process, padding included."""
     long_share: float = 0.35
     """Part of the examples that are as long as real prompts."""
-    short_first: int = 3_000
-    """Examples of each process that are all short: copying is learnt there first."""
+    short_first: int = 30_000
+    """Examples of each process that are all short: copying and look-up are learnt there first."""
     learning_rate: float = 2e-3
     warmup_steps: int = 200
     decay_share: float = 0.4
