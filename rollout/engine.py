@@ -45,14 +45,9 @@ class Adapter:
     """One version of a LoRA adapter on disk. A new version has a new path: engines cache by path."""
 
     version: int
-    """Counts from 1; the optimiser steps taken."""
+    """Recorded with every step that it sampled: the optimiser steps taken, 0 for an adapter that is not in training."""
     path: Path
     """Folder in PEFT's format."""
-
-    @property
-    def name(self) -> str:
-        """Unique per version."""
-        return f"policy-v{self.version}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

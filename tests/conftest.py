@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 
+import hypothesis
 import pytest
 
 from env.navigator.settings import get_profile
+
+# A busy machine is no failure.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -78,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--split", required=True, help="train, dev, id_test, ood_test; v1 also scale_test")
     sub.add_argument("--n", type=_count, help="instances (default: the split's size)")
     sub.add_argument("--start", type=_index, default=0, help="index of the first one (default: 0)")
+    sub.add_argument("--workers", type=_count, help="processes (default: the cores; the bytes are the same)")
     _out(sub, "instance file; .gz or .zst compresses", "FILE")
 
     sub = command("validate", commands.validate, "check instance files again from their text; exit 1 when one fails")

@@ -74,7 +74,7 @@ def run_evaluation(
                 [EpisodeTask(instance_id=i.id, episode=0, make=lambda i=i: environment.episode(i)) for i in todo],
                 sampling=Sampling(max_tokens=config.evaluate.max_tokens, temperature=config.evaluate.temperature),
                 seed=derive(config.seed, "evaluate"),
-                adapter=None if adapter is None else Adapter(version=2**20, path=adapter.resolve()),
+                adapter=None if adapter is None else Adapter(version=0, path=adapter.resolve()),
                 on_finished=keep,
             )
         rows = [done.rows[instance.id] for instance in loaded]

@@ -104,6 +104,7 @@ class _Shared:
 def make_data(config: Config, out: Path) -> dict[str, Any]:
     """Instances of every split. SettingError when the audit finds a confound."""
     from env.errors import SettingError
+    from env.files import cores
     from env.navigator.generate import generate_file
 
     settings = get_profile(config.profile)
@@ -111,7 +112,7 @@ def make_data(config: Config, out: Path) -> dict[str, Any]:
     for split in SPLITS:
         n = getattr(config.data, split) or get_split(settings, split).size
         with Progress(f"generate {split}", total=n, unit="instance") as progress:
-            report = generate_file(settings, split, 0, n, out / "data" / f"{split}.jsonl", progress)
+            report = generate_file(settings, split, 0, n, out / "data" / f"{split}.jsonl", progress, workers=cores())
         if not report["audit"]["passed"]:
             raise SettingError(f"{out}/data/{split}.report.json: the confound audit failed; do not train on this profile")
         facts[split] = {"instances": n, "rejection_rate": report["rejection_rate"]}

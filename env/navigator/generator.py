@@ -8,8 +8,11 @@ Only Random.random() is used, whose stream is the same on every machine and Pyth
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import accumulate
 from random import Random
 from typing import TypeVar
 
@@ -22,7 +25,7 @@ from env.navigator.vocabulary import FILLER, NOISE_SECTIONS, REGISTERS, YEARS, A
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same (split, index) would give other bytes."""
 
 _SPREAD = 0.04
@@ -30,6 +33,7 @@ _SPREAD = 0.04
 _MIN_NOTE = 2
 """Tokens of the shortest note: one word and the full stop."""
 _FILLER_OF_LENGTH = {size: [clause for clause in FILLER if len(clause.split()) == size] for size in range(1, 8)}
+_TAPE_CLAUSES = 4096
 
 
 @dataclass(slots=True)
@@ -47,7 +51,8 @@ class _Record:
     values: tuple[Value, Value]
     value_years: tuple[tuple[int, int] | None, tuple[int, int] | None]
     state: str
-    token_offset: int = 0
+    text: str = ""
+    """The entry without the filler of its notes."""
 
     def fixed_text(self) -> str:
         """The entry without the filler of its notes."""
@@ -100,16 +105,35 @@ def instance_seed(settings: Settings, split: str, index: int, attempt: int) -> i
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
+class _Tape:
+    """Clauses in a fixed random order, that pieces are cut from: drawing each clause takes most of a generator's time."""
+
+    def __init__(self, clauses: int, longest: int) -> None:
+        """`longest` bounds the words of a clause."""
+        dice = _Dice(0)
+        drawn = [dice.pick(_FILLER_OF_LENGTH[dice.between(1, longest)]) for _ in range(clauses)]
+        self.text = "".join(f"{clause}; " for clause in drawn)
+        self.tokens = list(accumulate((len(clause.split()) + 1 for clause in drawn), initial=0))
+        """Tokens before each clause; its semicolon counts."""
+        self.starts = list(accumulate((len(clause) + 2 for clause in drawn), initial=0))
+        """Characters before each clause."""
+
+
+@cache
+def _tape() -> _Tape:
+    # A clause and its semicolon are at most 7 tokens, so a cut leaves 2 to 8 for the last clause and the full stop.
+    return _Tape(_TAPE_CLAUSES, longest=6)
+
+
 def make_filler(dice: _Dice, tokens: int) -> str:
-    """Filler of exactly `tokens` tokens, its full stop included."""
-    clauses = []
-    left = tokens
-    while left > 8:
-        size = dice.between(1, min(7, left - 3))
-        clauses.append(dice.pick(_FILLER_OF_LENGTH[size]))
-        left -= size + 1
-    clauses.append(dice.pick(_FILLER_OF_LENGTH[left - 1]))
-    return "; ".join(clauses) + "."
+    """Filler of exactly `tokens` tokens (2 to 4,000), its full stop included."""
+    if tokens <= 8:
+        return f"{dice.pick(_FILLER_OF_LENGTH[tokens - 1])}."
+    tape = _tape()
+    first = dice.below(_TAPE_CLAUSES // 2)
+    goal = tape.tokens[first] + tokens
+    last = bisect_left(tape.tokens, goal - 8, first)
+    return f"{tape.text[tape.starts[first] : tape.starts[last]]}{dice.pick(_FILLER_OF_LENGTH[goal - tape.tokens[last] - 1])}."
 
 
 class _Document:
@@ -126,7 +150,7 @@ class _Document:
         lucky = set(dice.shuffled(range(len(REGISTERS)))[:extra])
         rest = iter(lengths[noise:])
         self.lengths = [[next(rest) for _ in range(per_register + (i in lucky))] for i in range(len(REGISTERS))]
-        self.used_numbers: dict[str, set[int]] = {}
+        self.used_numbers: dict[str, set[int]] = {attribute.name: set() for register in REGISTERS for attribute in register.attributes}
         self.groups = [self._names(register, len(self.lengths[i])) for i, register in enumerate(REGISTERS)]
         self.base_names = [[name for group in groups for name, base in group if name == base] for groups in self.groups]
         self.records = [self._register(i) for i in range(len(REGISTERS))]
@@ -153,7 +177,7 @@ class _Document:
 
     def _number(self, attribute: Attribute, centre: float) -> int:
         """A number near `centre` that no other field of this attribute shows."""
-        used = self.used_numbers.setdefault(attribute.name, set())
+        used = self.used_numbers[attribute.name]
         spread = _SPREAD
         while True:
             number = round(centre * (1 + spread * (2 * self.dice.random() - 1)))
@@ -201,8 +225,10 @@ class _Document:
                 years = (self._years(values[0]), self._years(values[1]))
                 record = _Record(register, name, base, chunk, link, self._years(link), values, years, dice.pick(register.states))
                 records.append(record)
-            fixed = sum(count_tokens(record.fixed_text()) for record in records)
-            if header + fixed + _MIN_NOTE * len(records) <= self.lengths[i][chunk]:
+            for record in records:
+                record.text = record.fixed_text()
+            fixed = header + count_tokens("\n".join([record.text for record in records]))
+            if fixed + _MIN_NOTE * len(records) <= self.lengths[i][chunk]:
                 return records
 
     def header(self, i: int, chunk: int) -> str:
@@ -210,48 +236,40 @@ class _Document:
         group = self.groups[i][chunk]
         return f"{REGISTERS[i].section} · {group[0][0]} – {group[-1][0]}"
 
-    def register_text(self, i: int, chunk: int) -> tuple[str, list[int]]:
-        """(text, tokens before each entry) of a register chunk, padded by notes to its length."""
+    def register_text(self, i: int, chunk: int) -> str:
+        """Text of a register chunk, padded by notes to its length."""
         records, header = self.records[i][chunk], self.header(i, chunk)
-        fixed = [record.fixed_text() for record in records]
-        costs = [count_tokens(text) for text in fixed]
-        start = count_tokens(header)
-        spare = self.lengths[i][chunk] - start - sum(costs) - _MIN_NOTE * len(records)
+        fixed = count_tokens("\n".join([header, *[record.text for record in records]]))
+        spare = self.lengths[i][chunk] - fixed - _MIN_NOTE * len(records)
         cuts = sorted(self.dice.between(0, spare) for _ in records[1:])
-        lines, offsets = [header], []
-        for text, cost, low, high in zip(fixed, costs, [0, *cuts], [*cuts, spare], strict=True):
-            offsets.append(start)
-            note = _MIN_NOTE + high - low
-            lines.append(text + make_filler(self.dice, note))
-            start += cost + note
-        return "\n".join(lines), offsets
+        lines = [header]
+        for record, low, high in zip(records, [0, *cuts], [*cuts, spare], strict=True):
+            lines.append(record.text + make_filler(self.dice, _MIN_NOTE + high - low))
+        return "\n".join(lines)
 
     def noise_text(self, section: str, part: int, tokens: int) -> str:
         """A noise chunk of exactly `tokens` tokens."""
         header = f"{section} · part {part}"
         lines, left = [header], tokens - count_tokens(header)
         while left > 0:
-            size = left if left <= 40 else self.dice.between(15, 25)
+            size = left if left <= 60 else self.dice.between(25, 45)
             who = self.dice.pick(self.base_names[1])
             lines.append(f"{who}: {make_filler(self.dice, size - 3)}" if size > 8 else make_filler(self.dice, size))
             left -= size
         return "\n".join(lines)
 
     def lay_out(self) -> list[Chunk]:
-        """Every chunk, sections in random order; records learn the tokens before them."""
+        """Every chunk, sections in random order."""
         shares: list[list[int]] = [self.noise_lengths[k :: len(NOISE_SECTIONS)] for k in range(len(NOISE_SECTIONS))]
         sections = [("register", i) for i in range(len(REGISTERS))] + [("noise", k) for k, share in enumerate(shares) if share]
         chunks: list[Chunk] = []
-        total = 0
         self.first_chunk: dict[int, int] = {}
         for kind, i in self.dice.shuffled(sections):
             if kind == "register":
                 self.first_chunk[i] = len(chunks)
             for part in range(len(self.lengths[i] if kind == "register" else shares[i])):
                 if kind == "register":
-                    text, offsets = self.register_text(i, part)
-                    for record, offset in zip(self.records[i][part], offsets, strict=True):
-                        record.token_offset = total + offset
+                    text = self.register_text(i, part)
                     names = [name for name, _ in self.groups[i][part]]
                     section, tokens, header = REGISTERS[i].section, self.lengths[i][part], self.header(i, part)
                 else:
@@ -261,7 +279,6 @@ class _Document:
                 chunks.append(
                     Chunk(idx=len(chunks), section=section, header=header, kind=kind, text=text, tokens=tokens, entity_names=names)
                 )
-                total += tokens
         return chunks
 
 
@@ -278,6 +295,13 @@ def min_steps(chunk_costs: list[int], ceiling: int, assumed_summary: int) -> int
 def needs_compression(chunk_costs: list[int], ceiling: int) -> bool:
     """Whether some consecutive pair of evidence chunks does not fit together."""
     return any(a + b > ceiling for a, b in zip(chunk_costs, chunk_costs[1:], strict=False))
+
+
+def token_offset(chunks: Sequence[Chunk], idx: int, name: str) -> int:
+    """Tokens of the document before the entry `name` of chunk `idx`; -1 when it is not there."""
+    text = chunks[idx].text
+    at = 0 if text.startswith(f"{name} — ") else text.find(f"\n{name} — ")
+    return -1 if at < 0 else sum(chunk.tokens for chunk in chunks[:idx]) + count_tokens(text[:at])
 
 
 def _follow(by_name: dict[str, _Record], name: str, hops: int, attribute: int) -> str | None:
@@ -340,7 +364,7 @@ def make_instance(settings: Settings, split_name: str, index: int, attempt: int)
             entity=record.name,
             field=record.register.link if hop < n_hops else answer_field,
             value=record.link.current if hop < n_hops else record.values[attribute].current,
-            token_offset=record.token_offset,
+            token_offset=token_offset(chunks, place[hop], record.name),
         )
         for hop, record in enumerate(chain, start=1)
     ]
@@ -376,4 +400,6 @@ def _point(record: _Record, name: str, neighbours: list[_Record]) -> None:
     for twin in neighbours:
         if twin.base == record.name and twin is not record and twin.link.current == name:
             twin.link = Value(former, twin.link.old if twin.link.old != former else name)
+            twin.text = twin.fixed_text()
     record.link = Value(name, former if record.link.old == name else record.link.old)
+    record.text = record.fixed_text()

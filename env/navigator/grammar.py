@@ -8,8 +8,8 @@ an old value in one of two forms, so that no positional rule finds the current o
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from env.navigator.vocabulary import REGISTERS, Attribute, Register
 
@@ -20,8 +20,7 @@ REGISTER_OF_TYPE = {register.type: register for register in REGISTERS}
 REGISTER_OF_SECTION = {register.section: register for register in REGISTERS}
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A field's value."""
 
     current: str
@@ -29,8 +28,7 @@ class Value:
     """The superseded value shown beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry as read from the text."""
 
     name: str
@@ -62,9 +60,9 @@ def read_entry(line: str) -> Entry | None:
     if not dash:
         return None
     fields = {}
-    for part in rest.split(". "):
+    for part in rest.partition(". Notes: ")[0].split(". "):
         key, colon, text = part.partition(": ")
-        if not colon or key == "Notes":
+        if not colon:
             break
         fields[key] = read_value(text)
     return Entry(name, fields) if fields else None

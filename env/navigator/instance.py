@@ -168,23 +168,25 @@ def to_row(instance: Instance) -> dict[str, Any]:
     return plain(instance) | {name: [plain(item) for item in getattr(instance, name)] for name in _NESTED}
 
 
-def open_text(path: Path) -> IO[str]:
+def open_text(path: Path, suffix: str | None = None) -> IO[str]:
     """A text file for reading, decompressed by its suffix (.gz, .zst). InputError when it cannot be opened."""
+    suffix = path.suffix if suffix is None else suffix
     try:
-        if path.suffix == ".gz":
+        if suffix == ".gz":
             return gzip.open(path, "rt", encoding="utf-8")
-        if path.suffix == ".zst":
+        if suffix == ".zst":
             import zstandard
 
-            return io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(path.open("rb")), encoding="utf-8")
+            frames = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), read_across_frames=True, closefd=True)
+            return io.TextIOWrapper(frames, encoding="utf-8")
         return path.open(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+def read_rows(path: Path, suffix: str | None = None) -> Iterator[tuple[str, Any]]:
     """(`path:line`, parsed JSON) of every line that is not blank. InputError for a line that is no JSON."""
-    with open_text(path) as stream:
+    with open_text(path, suffix) as stream:
         try:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
@@ -206,6 +208,17 @@ def read_instances(path: Path) -> Iterator[Instance]:
 def dump_row(row: Mapping[str, Any]) -> str:
     """One line of JSON, newline included; the same bytes for the same row everywhere."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def compress(data: bytes, suffix: str) -> bytes:
+    """One complete gzip member or zstd frame; members and frames one after another are a file."""
+    if suffix == ".gz":
+        return gzip.compress(data, mtime=0)
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor().compress(data)
+    return data
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:

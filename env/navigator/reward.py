@@ -12,13 +12,13 @@ FLOOR = 0.5
 STEP_COST = 0.05
 """Cost of each multiple of min_steps."""
 
-_DROPPED = re.compile(r"[^a-z0-9]")
+_DROPPED = bytes(code for code in range(128) if not (chr(code).isdigit() or chr(code).islower()))
 _DIGITS = re.compile(r"[0-9]+")
 
 
 def normal(text: str) -> str:
     """A value as answers are compared: lower case, only [a-z0-9]."""
-    return _DROPPED.sub("", text.lower())
+    return text.lower().encode("ascii", "ignore").translate(None, _DROPPED).decode()
 
 
 def is_correct(prediction: str, truth: str) -> bool:

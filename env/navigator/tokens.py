@@ -7,10 +7,27 @@ import re
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
+# What each byte of ASCII text is: part of a word, a mark, or white space.
+_KINDS = bytes(
+    ord("w") if re.match(r"\w", chr(code)) else ord(" ") if chr(code).isspace() else ord(".") for code in range(128)
+) + bytes(128)  # fmt: skip
+_DASH, _LONG_DASH, _DOT = "–", "—", "·"
+
 
 def count_tokens(text: str) -> int:
-    """Number of tokens in `text`."""
-    return len(_TOKEN.findall(text))
+    """Number of tokens in `text`.
+
+    Documents are ASCII but for three marks, and counting them is where validation spends its time: such text is
+    counted by kinds of bytes, several times as fast as by the regular expression that counts all other text.
+    """
+    raw = text.encode("ascii", "replace")  # other characters become one question mark each
+    odd = text.count(_DASH) + text.count(_LONG_DASH) + text.count(_DOT)
+    if len(text) - odd != len(text.encode("utf-8", "replace")) - 2 * text.count(_DOT) - 3 * (odd - text.count(_DOT)):
+        return len(_TOKEN.findall(text))
+    kinds = raw.translate(_KINDS)
+    # A word begins where a letter follows anything else.
+    words = kinds.startswith(b"w") + kinds.count(b" w") + kinds.count(b".w")
+    return words + kinds.count(b".")
 
 
 def cut_tokens(text: str, limit: int) -> str:

@@ -7,6 +7,7 @@ longest completion, so episodes move in lockstep.
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from env.protocol import Observation
@@ -28,7 +29,8 @@ class TransformersEngine:
         self._most_rows = most_rows
         self._waiting: list[tuple[Request, asyncio.Future[Completion]]] = []
         self._worker: asyncio.Task[None] | None = None
-        self._loaded: set[str] = set()
+        self._loaded: dict[Path, str] = {}
+        """PEFT's names of adapters by folder."""
 
     def encode(self, observation: Observation) -> list[int]:
         """Prompt ids by the model's chat template."""
@@ -115,12 +117,13 @@ class TransformersEngine:
 
         if adapter is None:
             return _Disabled(self._model) if isinstance(self._model, PeftModel) else self._model
+        name = self._loaded.get(adapter.path, f"adapter{len(self._loaded)}")
         if not isinstance(self._model, PeftModel):
-            self._model = PeftModel.from_pretrained(self._model, str(adapter.path), adapter_name=adapter.name).eval()
-        elif adapter.name not in self._loaded:
-            self._model.load_adapter(str(adapter.path), adapter_name=adapter.name)
-        self._loaded.add(adapter.name)
-        self._model.set_adapter(adapter.name)
+            self._model = PeftModel.from_pretrained(self._model, str(adapter.path), adapter_name=name).eval()
+        elif adapter.path not in self._loaded:
+            self._model.load_adapter(str(adapter.path), adapter_name=name)
+        self._loaded[adapter.path] = name
+        self._model.set_adapter(name)
         return self._model
 
 

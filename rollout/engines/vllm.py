@@ -10,6 +10,7 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from env.errors import EngineDied, InputError, SettingError
@@ -53,8 +54,10 @@ class VllmEngine:
         self._llm = llm
         self._tokenizer = tokenizer
         self._guard = Guard([child.pid for child in _processes() if child.pid])
-        self._loaded: dict[int, asyncio.Task[Any]] = {}
-        """vLLM's LoRA requests by version."""
+        self._loaded: dict[Path, asyncio.Task[Any]] = {}
+        """vLLM's LoRA requests by folder."""
+        self._in_flight = {False: 0, True: 0}
+        """Requests that are being served, without and with an adapter."""
 
     @classmethod
     async def start(cls, settings: VllmSettings) -> "VllmEngine":
@@ -102,7 +105,21 @@ class VllmEngine:
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
 
     async def generate(self, request: Request) -> Completion:
-        """Complete one request. EngineDied when vLLM is gone."""
+        """Complete one request.
+
+        EngineDied when vLLM is gone. RuntimeError when some requests in flight have an adapter and others have none:
+        vLLM's CPU kernels (0.33) would serve those without one by the adapter in the last slot, its index -1.
+        """
+        adapted = request.adapter is not None
+        if self._in_flight[not adapted]:
+            raise RuntimeError(f"{request.request_id}: the bare model and an adapter were asked for at once; wait for one before the other")
+        self._in_flight[adapted] += 1
+        try:
+            return await self._generate(request)
+        finally:
+            self._in_flight[adapted] -= 1
+
+    async def _generate(self, request: Request) -> Completion:
         from vllm import SamplingParams, TokensPrompt
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
@@ -135,19 +152,20 @@ class VllmEngine:
         )
 
     async def _lora(self, adapter: Adapter) -> Any:
-        """The request object of an adapter version, loaded once before the first request that names it.
+        """The request object of an adapter, loaded once before the first request that names it.
 
         Left to that request, an adapter that vLLM cannot load would kill the engine.
         """
-        if adapter.version not in self._loaded:
-            self._loaded[adapter.version] = asyncio.create_task(self._load(adapter))
-        return await asyncio.shield(self._loaded[adapter.version])
+        if adapter.path not in self._loaded:
+            # vLLM knows adapters by number and its prefix cache by name: neither may come twice.
+            self._loaded[adapter.path] = asyncio.create_task(self._load(adapter, number=len(self._loaded) + 1))
+        return await asyncio.shield(self._loaded[adapter.path])
 
-    async def _load(self, adapter: Adapter) -> Any:
+    async def _load(self, adapter: Adapter, *, number: int) -> Any:
         from vllm.lora.request import LoRARequest
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        request = LoRARequest(adapter.name, adapter.version, str(adapter.path))
+        request = LoRARequest(str(adapter.path), number, str(adapter.path))
         try:
             await self._llm.add_lora(request)
         except EngineDeadError:

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 
 import pytest
@@ -17,8 +18,8 @@ def digest(profile, split, n):
 
 
 def test_the_same_split_and_index_give_the_same_bytes_for_ever():
-    assert digest("laptop", "id_test", 3) == "4bc33f68c14f9d3a"
-    assert digest("v1", "ood_test", 2) == "dc37d8c8830ded70"
+    assert digest("laptop", "id_test", 3) == "ff471725a4279fee"
+    assert digest("v1", "ood_test", 2) == "0fd7db3fe2c19394"
 
 
 def test_every_chunk_has_exactly_its_recorded_length_from_the_one_distribution(laptop, public):
@@ -98,3 +99,65 @@ def test_a_file_holds_the_wanted_range_and_its_report_counts_every_attempt(tmp_p
     assert part["audit"]["passed"] is True
     assert report_path(tmp_path / "b.jsonl.gz").name == "b.report.json"
     assert report_path(tmp_path / "b.jsonl.gz").exists()
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
+def test_any_number_of_workers_writes_the_same_bytes(tmp_path, suffix):
+    settings = get_profile("laptop")
+    one = generate_file(settings, "train", 3, 45, tmp_path / f"one{suffix}", workers=1)
+    two = generate_file(settings, "train", 3, 45, tmp_path / f"two{suffix}", workers=2)
+    assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
+    assert one == two
+    assert [i.generator["index"] for i in read_instances(tmp_path / f"two{suffix}")] == list(range(3, 48))
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
+@pytest.mark.parametrize("torn", [0, 7])
+def test_a_stopped_generation_goes_on_after_its_last_whole_block(tmp_path, suffix, torn):
+    settings, out = get_profile("laptop"), tmp_path / f"f{suffix}"
+
+    def stop_after_two_blocks(done, total=[0]):  # noqa: B006 (counts over calls)
+        total[0] += done
+        if total[0] == 40:
+            raise Killed
+
+    with pytest.raises(Killed):
+        generate_file(settings, "train", 0, 70, out, stop_after_two_blocks)
+    assert not out.exists()
+    with (tmp_path / f"f{suffix}.part").open("ab") as data, (tmp_path / f"f{suffix}.part.journal").open("a") as journal:
+        data.write(b"x" * torn)
+        journal.write('{"end": 12'[:torn])
+    counted = []
+    resumed = generate_file(settings, "train", 0, 70, out, counted.append)
+    assert counted == [40, 20, 10]
+    assert resumed == generate_file(settings, "train", 0, 70, tmp_path / f"whole{suffix}")
+    assert out.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+    assert sorted(p.name for p in tmp_path.glob("*part*")) == []
+
+
+def test_what_another_request_has_left_is_not_gone_on_from(tmp_path):
+    settings, out = get_profile("laptop"), tmp_path / "f.jsonl"
+
+    def stop(done):
+        raise Killed
+
+    with pytest.raises(Killed):
+        generate_file(settings, "train", 0, 40, out, stop)
+    generate_file(settings, "train", 100, 3, out)
+    assert [i.generator["index"] for i in read_instances(out)] == [100, 101, 102]
+
+
+def test_the_data_card_tells_counts_sizes_rejections_and_the_hash_of_the_lines(tmp_path):
+    report = generate_file(get_profile("laptop"), "ood_test", 0, 6, tmp_path / "a.jsonl.gz")
+    lines = gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes())
+    assert report["sha256"] == hashlib.sha256(lines).hexdigest()
+    assert report["sizes"]["hops"] == {"4": 3, "5": 3}
+    assert report["sizes"]["entries"] == {"min": 3, "mean": 3.0, "max": 3}
+    text = (tmp_path / "a.card.md").read_text()
+    assert "6 instances of the navigator task, profile laptop, split ood_test, from index 0: 3 of 4 hops, 3 of 5 hops." in text
+    assert report["sha256"] in text
+    assert f"Rejected: {report['rejected']} of {report['attempts']} attempts" in text

@@ -1,8 +1,10 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.navigator.reward import is_correct, terminal_reward
+from env.navigator.reward import is_correct, normal, terminal_reward
 from env.navigator.settings import Rules
 from env.navigator.tokens import count_tokens, cut_tokens, has_words
 from env.protocol import Ending
@@ -65,3 +67,13 @@ def test_terminal_reward(ending, answer, steps, reward):
 def test_abstention_pays_only_where_it_is_switched_on():
     rules = Rules(abstain_reward=0.1)
     assert terminal_reward(Ending.ANSWERED, answer="Unknown.", truth="48", steps_used=4, min_steps=4, rules=rules) == 0.1
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("ab_1 .,–—·\n\t\x1c\x85é中?\u200b"), st.characters())))
+def test_every_text_is_counted_as_by_the_expression_that_defines_tokens(text):
+    assert count_tokens(text) == len(re.findall(r"\w+|[^\w\s]", text))
+
+
+@given(st.text())
+def test_a_value_is_compared_by_its_lower_case_letters_and_digits(text):
+    assert normal(text) == re.sub(r"[^a-z0-9]", "", text.lower())

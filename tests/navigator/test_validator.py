@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from env.navigator.instance import to_row, write_rows
-from env.navigator.validate import validate_file
-from env.navigator.validator import CHECKS, Reading, problems
+from env.navigator.validate import Verdict, validate_file
+from env.navigator.validator import CHECKS, Reading, problems, unchecked
 
 
 def with_chunk(instance, idx, **changes):
@@ -27,9 +27,10 @@ def test_structure_a_chunk_of_another_length(laptop):
 def test_evidence_in_another_chunk_at_another_place_or_of_another_value(laptop):
     first, *rest = laptop[0].evidence
     other = (first.chunk_idx + 1) % len(laptop[0].chunks)
-    for changes in ({"chunk_idx": other}, {"token_offset": first.token_offset + 1}, {"value": "Nobody Else"}, {"chunk_idx": 999}):
+    for changes in ({"chunk_idx": other}, {"token_offset": first.token_offset + 1}, {"value": "Nobody Else"}):
         assert problems(replace(laptop[0], evidence=[replace(first, **changes), *rest]))[0] == "evidence"
-    assert problems(replace(laptop[0], evidence=[]))[0] == "evidence"
+    for evidence in ([], [replace(first, chunk_idx=999), *rest]):
+        assert problems(replace(laptop[0], evidence=evidence))[0] == "structure"
 
 
 def test_chain_the_text_must_lead_to_the_answer(laptop):
@@ -122,6 +123,33 @@ def test_a_file_is_checked_line_by_line(tmp_path, laptop):
     path = tmp_path / "f.jsonl"
     write_rows(path, map(to_row, [laptop[0], replace(laptop[1], min_steps=99)]))
     found = list(validate_file(path))
-    assert found[0] == (f"{path}:1", laptop[0].id, [])
-    assert found[1][:2] == (f"{path}:2", laptop[1].id)
-    assert found[1][2][0].startswith("solvable: min_steps is 99")
+    assert found[0] == Verdict(where=f"{path}:1", instance_id=laptop[0].id, complaints=(), unchecked=())
+    assert (found[1].where, found[1].instance_id) == (f"{path}:2", laptop[1].id)
+    assert found[1].complaints[0].startswith("solvable: min_steps is 99")
+
+
+def foreign(instance, **changes):
+    """The instance as a system with another grammar would have written it."""
+    chunks = [replace(chunk, text=chunk.text.replace(" — ", " - ")) for chunk in instance.chunks]
+    return replace(instance, chunks=chunks, generator={"name": "elsewhere"}, question=f"Tell me. {instance.question}", **changes)
+
+
+def test_a_foreign_grammar_runs_and_the_checks_that_need_ours_are_named(tmp_path, public):
+    path = tmp_path / "f.jsonl"
+    write_rows(path, map(to_row, [foreign(public[0]), foreign(public[0], min_steps=99)]))
+    good, bad = validate_file(path)
+    assert good.unchecked == bad.unchecked == ("evidence", "chain", "wrong_path", "unique")
+    assert good.complaints == ()
+    assert bad.complaints[0].startswith("solvable: min_steps is 99")
+
+
+def test_a_file_of_another_system_in_our_grammar_is_checked_in_full(laptop):
+    instance = replace(laptop[0], generator={})
+    assert unchecked(instance) == ()
+    assert problems(replace(instance, answer="PJ-1")) == problems(replace(laptop[0], answer="PJ-1"))
+
+
+def test_an_instance_of_ours_cannot_pass_by_being_unreadable(laptop):
+    instance = replace(foreign(laptop[0]), generator=laptop[0].generator)
+    assert unchecked(instance) == ()
+    assert problems(instance)[0] == "evidence"

@@ -82,6 +82,52 @@ def test_each_adapter_version_is_served_under_its_own_weights(vllm, reference, a
     assert ask(engine, loop, name="base again").logprobs == pytest.approx(ask(engine, loop, name="base").logprobs, abs=1e-4)
 
 
+def test_an_adapter_is_known_by_its_folder_whatever_its_version(vllm, reference, adapters, tmp_path):
+    engine, loop = vllm
+    prompt = engine.encode(OBSERVATION)
+    for path in adapters:
+        copy = shutil.copytree(path, tmp_path / path.name)
+        completion = ask(engine, loop, adapter=Adapter(version=0, path=copy), name=f"copy of {path.name}")
+        assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
+
+
+def test_several_adapters_are_served_together(vllm, reference, adapters):
+    engine, loop = vllm
+    prompt = engine.encode(OBSERVATION)
+
+    async def together():
+        which = adapters * 4
+        requests = [
+            Request(
+                request_id=f"together {n}",
+                prompt_ids=prompt,
+                sampling=Sampling(max_tokens=6),
+                seed=n,
+                adapter=Adapter(version=0, path=path),
+            )
+            for n, path in enumerate(which)
+        ]
+        return which, await asyncio.gather(*map(engine.generate, requests))
+
+    which, completions = loop.run(together())
+    for path, completion in zip(which, completions, strict=True):
+        assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
+
+
+def test_the_bare_model_is_refused_while_an_adapter_is_served(vllm, adapters):
+    engine, loop = vllm
+
+    async def both():
+        plain = Request(request_id="plain", prompt_ids=engine.encode(OBSERVATION), sampling=Sampling(max_tokens=4), seed=0)
+        adapted = replace(plain, request_id="adapted", adapter=Adapter(version=0, path=adapters[0]))
+        return await asyncio.gather(engine.generate(adapted), engine.generate(plain), return_exceptions=True)
+
+    served, refused = loop.run(both())
+    assert len(served.token_ids) <= 4
+    assert isinstance(refused, RuntimeError)
+    assert ask(engine, loop, name="plain again").token_ids
+
+
 def test_an_adapter_that_does_not_fit_is_refused_and_the_engine_goes_on(vllm, adapters, tmp_path):
     engine, loop = vllm
     shutil.copytree(adapters[0], tmp_path / "big")
@@ -131,6 +177,9 @@ def test_finish_reasons_tell_a_cut_from_an_end(vllm):
     engine, loop = vllm
     cut = ask(engine, loop, max_tokens=1, name="cut")
     assert (cut.finish_reason, len(cut.token_ids)) == (FinishReason.LENGTH, 1)
+    # A random model ends its turn by chance; one of these seeds draws the end-of-turn token.
+    ended = next(c for seed in range(200) if (c := ask(engine, loop, seed=seed, max_tokens=40, name=f"end {seed}")).finish_reason == "stop")
+    assert engine.decode(ended.token_ids[-1:]) == "" != engine.decode(ended.token_ids[:-1])
 
 
 def test_a_repeated_prompt_comes_from_the_prefix_cache(vllm):
@@ -156,7 +205,7 @@ def test_transformers_serves_the_bare_model_between_adapters(tiny_model_dir, ref
     engine = TransformersEngine(str(tiny_model_dir))
     prompt = engine.encode(OBSERVATION)
     with Loop() as loop:
-        for path in (None, adapters[0], None, adapters[1]):
-            adapter = Adapter(version=1 + adapters.index(path), path=path) if path else None
+        for path in (None, adapters[0], None, adapters[1], adapters[0]):
+            adapter = Adapter(version=0, path=path) if path else None
             completion = ask(engine, loop, adapter=adapter)
             assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
