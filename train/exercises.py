@@ -3,6 +3,8 @@
 An example is a context (a question, a map, a chunk or two, or nothing) and lines to complete from it:
 
     Amber Falcon: Lead = | Ada Lind                          the current value, beside old ones and twins
+    Lead Ada Lind of | Amber Falcon                          the entry that a value belongs to
+    Amber Falcon — Lead: Ada Lind = | Amber Falcon           the entry that is being read
     Ada Lind in People: | Ada Baker ≤ Ada Lind ≤ Cyril Nash, chunk 9.     a range of the map
     Amber Falcon: Lead = Ada Lind. Next | Unit of Ada Lind in People.     the next link of a question
     copy ... | ...                                           a run of random tokens, again
@@ -11,6 +13,7 @@ No prompt, action or trace of an episode occurs, and questions have at most thre
 seeds of their own split, so none is held out anywhere.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
@@ -57,6 +60,30 @@ def value_lines(rng: Random, chunks: list[Chunk]) -> list[Line]:
     return lines
 
 
+def owner_lines(chunks: list[Chunk]) -> list[Line]:
+    """Names of the entries that values belong to, where only one has the value.
+
+    Without these a model finds the right field of any entry, and takes tens of millions of tokens to see that a
+    field belongs to a name.
+    """
+    lines = []
+    for chunk in chunks:
+        shown = [(entry.name, field, value.current) for entry in read_chunk(chunk.text) for field, value in entry.fields.items()]
+        times = Counter(value for _, _, value in shown)
+        lines += [(f"{field} {value} of", f"{name}.") for name, field, value in shown if times[value] == 1]
+    return lines
+
+
+def reading_lines(rng: Random, chunks: list[Chunk]) -> list[Line]:
+    """Entries broken off after a random field, and whose they are."""
+    lines = []
+    for chunk in chunks:
+        for text in chunk.text.split("\n")[1:]:
+            fields = text.partition(". Notes: ")[0].split(". ")
+            lines.append((". ".join(fields[: rng.randint(1, len(fields))]) + " =", f"{text.partition(' — ')[0]}."))
+    return lines
+
+
 def range_lines(rng: Random, chunks: list[Chunk], names_of: dict[str, list[str]]) -> list[Line]:
     """Ranges of the map that names fall into; every second name is made up, so that only its place in the alphabet tells."""
     lines = []
@@ -98,16 +125,18 @@ def make_example(rng: Random, instance: Instance, vocabulary: list[str], names_o
     """One example; `long` puts question, map and chunk into one context as large as a real prompt."""
     kind = rng.random()
     registers = [chunk for chunk in instance.chunks if chunk.kind == "register"]
-    if not long and kind < 0.2:
+    if not long and kind < 0.1:
         return Example(context=[], lines=copy_lines(rng, vocabulary))
+    if not long and kind < 0.25:
+        return Example(context=[], lines=reading_lines(rng, rng.sample(registers, 2)))
     question, chain = chain_lines(rng, instance)
     chunk = rng.sample(registers, 1)
     values, ranges = value_lines(rng, chunk), range_lines(rng, instance.chunks, names_of)
     if long:
-        lines = rng.sample(values, min(8, len(values))) + rng.sample(ranges, 4) + chain
+        lines = rng.sample(values + owner_lines(chunk), 10) + rng.sample(ranges, 4) + chain
         context = [question, render_map(instance), *(c.text for c in chunk)]
     elif kind < 0.7:
-        lines, context = values, [chunk[0].text]
+        lines, context = values + owner_lines(chunk), [chunk[0].text]
     else:
         lines, context = rng.sample(ranges, min(9, len(ranges))) + chain, [question, render_map(instance)]
     rng.shuffle(lines)
