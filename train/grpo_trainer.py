@@ -17,6 +17,7 @@ loss only with kl_weight > 0, where it is weighted like everything else.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
 from env.errors import NavigatorError
-from train.samples import Sample, micro_batches
+from train.samples import MicroBatch, Sample, micro_batches
 from train.settings import GrpoSettings
+from train.shared_prefix import Packed, accept_prefixes, pad_left
 
 _MEASURED_ROWS = 32
 """Rows whose KL is measured at each step, at least, when it is not part of the loss."""
@@ -93,6 +95,9 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self.current_gradient_accumulation_steps = 1
         self._checked = False
         self._logps_BT: torch.Tensor | None = None
+        self._prefixes: dict[str, torch.Tensor] = {}
+        """Arguments of the model for the micro-batch at hand; empty where nothing is shared."""
+        accept_prefixes(model.get_base_model())
         placeholder = Dataset.from_dict({"prompt": ["", ""]})
         super().__init__(
             model=model,
@@ -106,8 +111,8 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         return generation_batch
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        result = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+    def _get_per_token_logps_and_entropies(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        result = super()._get_per_token_logps_and_entropies(partial(model, **self._prefixes), *args, **kwargs)
         self._logps_BT = result[0]
         return result
 
@@ -115,11 +120,11 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         """Collect a batch and accumulate its gradient; the loss of the batch, detached."""
         samples = self.collect(self.state.global_step)
         model.train()
-        batches = micro_batches(samples, self.settings.micro_batch_tokens)
+        batches = micro_batches(samples, self.settings.micro_batch_tokens, shared=self.settings.shared_prefix)
         total = torch.zeros((), device=self.accelerator.device)
         sums = _Sums()
-        for rows in batches:
-            batch = self._tensors(rows)
+        for micro_batch in batches:
+            batch = self._tensors(micro_batch)
             loss = self._compute_loss(model, batch)
             logps_BT = self._logps_BT
             assert logps_BT is not None
@@ -135,6 +140,7 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         if not math.isfinite(total.item()):
             raise TrainingFailed(f"the loss of step {self.state.global_step} is {total.item()}; lower grpo.learning_rate and run again")
         self.measured = sums.means() | {"loss": total.item(), "grad_norm": self._gradient_norm(), "rows": len(samples)}
+        self.measured["token_ratio"] = sum(s.tokens for s in samples) / max(1, sum(batch.tokens for batch in batches))
         if samples and not self._checked:
             self._check()
         return total
@@ -160,7 +166,7 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         ids_BL = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
         mask_BL = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
         with torch.no_grad(), self.accelerator.unwrap_model(model).disable_adapter():
-            logps_BT, _, _ = super()._get_per_token_logps_and_entropies(model, ids_BL, mask_BL, batch["completion_ids"].size(1))
+            logps_BT, _, _ = self._get_per_token_logps_and_entropies(model, ids_BL, mask_BL, batch["completion_ids"].size(1))
         return logps_BT
 
     def _gradient_norm(self) -> float:
@@ -168,16 +174,23 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
 
-    def _tensors(self, rows: Sequence[Sample]) -> dict[str, torch.Tensor]:
-        """Padded tensors of a micro-batch: prompts on the left, completions on the right."""
+    def _tensors(self, micro_batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Padded tensors of a micro-batch: prompts on the left, completions on the right; shared prefixes are kept apart."""
+        rows = micro_batch.rows
         pad, device = self._tokenizer.pad_token_id, self.accelerator.device
-        width_P, width_T = max(len(r.prompt_ids) for r in rows), max(len(r.completion_ids) for r in rows)
-        left = [[pad] * (width_P - len(r.prompt_ids)) + list(r.prompt_ids) for r in rows]
+        prompts_B: Sequence[Sequence[int]] = [r.prompt_ids for r in rows]
+        self._prefixes = {}
+        if micro_batch.shared:
+            packed = Packed(prompts_B, [r.instance_id for r in rows], pad)
+            prompts_B = packed.rests_B
+            self._prefixes = {name: tensor.to(device) for name, tensor in packed.fields.items()}
+        prompt_ids_BP, prompt_mask_BP = pad_left(prompts_B, pad)
+        width_T = max(len(r.completion_ids) for r in rows)
         right = [list(r.completion_ids) + [pad] * (width_T - len(r.completion_ids)) for r in rows]
         logprobs = [list(r.logprobs) + [0.0] * (width_T - len(r.logprobs)) for r in rows]
         return {
-            "prompt_ids": torch.tensor(left, device=device),
-            "prompt_mask": torch.tensor([[0] * (width_P - len(r.prompt_ids)) + [1] * len(r.prompt_ids) for r in rows], device=device),
+            "prompt_ids": prompt_ids_BP.to(device),
+            "prompt_mask": prompt_mask_BP.to(device),
             "completion_ids": torch.tensor(right, device=device),
             "completion_mask": torch.tensor(
                 [[1] * len(r.completion_ids) + [0] * (width_T - len(r.completion_ids)) for r in rows], device=device

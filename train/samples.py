@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rollout.records import Group, Trajectory
 from train.advantages import ADVANTAGES, has_spread
+from train.shared_prefix import common_prefix
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,8 +67,30 @@ def _rows(trajectory: Trajectory, number: int, advantage: float, episodes: int) 
         )
 
 
-def micro_batches(samples: Sequence[Sample], most_tokens: int) -> list[list[Sample]]:
-    """Rows of like length together, at most `most_tokens` each with padding; a longer row stands alone."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MicroBatch:
+    """Rows of one forward pass."""
+
+    rows: Sequence[Sample]
+    shared: bool
+    """Whether the prefix of each instance is computed once for its rows; see train/shared_prefix.py."""
+    tokens: int
+    """Tokens that are computed, padding included."""
+
+
+def micro_batches(samples: Sequence[Sample], most_tokens: int, *, shared: bool = True) -> list[MicroBatch]:
+    """Micro-batches of at most `most_tokens` computed tokens; what is larger by itself stands alone.
+
+    With `shared`, prefixes are shared where that computes fewer tokens than padded rows of like length.
+    """
+    plain = _of_like_length(samples, most_tokens)
+    if not shared:
+        return plain
+    sharing = _by_instance(samples, most_tokens)
+    return min(sharing, plain, key=lambda batches: sum(batch.tokens for batch in batches))
+
+
+def _of_like_length(samples: Sequence[Sample], most_tokens: int) -> list[MicroBatch]:
     batches: list[list[Sample]] = []
     for sample in sorted(samples, key=lambda s: (s.tokens, s.instance_id, s.episode)):
         # Rows come in ascending length: with this one the batch is as wide as this one.
@@ -75,4 +98,22 @@ def micro_batches(samples: Sequence[Sample], most_tokens: int) -> list[list[Samp
             batches[-1].append(sample)
         else:
             batches.append([sample])
+    return [MicroBatch(rows=rows, shared=False, tokens=len(rows) * rows[-1].tokens) for rows in batches]
+
+
+def _by_instance(samples: Sequence[Sample], most_tokens: int) -> list[MicroBatch]:
+    members: dict[str, list[Sample]] = {}
+    for sample in samples:
+        members.setdefault(sample.instance_id, []).append(sample)
+    batches: list[MicroBatch] = []
+    for rows in members.values():
+        prefix = common_prefix([row.prompt_ids for row in rows])
+        rows = sorted(rows, key=lambda s: (s.tokens, s.episode))
+        while rows:
+            taken, cost = 0, prefix
+            while taken < len(rows) and (taken == 0 or cost + rows[taken].tokens - prefix <= most_tokens):
+                cost += rows[taken].tokens - prefix
+                taken += 1
+            batches.append(MicroBatch(rows=rows[:taken], shared=True, tokens=cost))
+            rows = rows[taken:]
     return batches

@@ -66,6 +66,8 @@ class GrpoSettings:
     warmup_steps: int = 2
     micro_batch_tokens: int = 16_384
     """Bound on the tokens of one forward pass, padding included."""
+    shared_prefix: bool = True
+    """Compute what the rows of an instance begin with once, where that pays."""
     ratio_tolerance: float = 0.01
     """Largest mean |trainer/engine probability ratio - 1| at start-up."""
     kl_tolerance: float = 1e-5

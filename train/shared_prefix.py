@@ -2,8 +2,9 @@
 
 All steps of all episodes of an instance begin with the same rules, question and map. The prefix of each
 instance is run alone, its keys and values stay in the graph, and every row attends to those of its own
-instance; backward, their gradients add up. The result is that of the padded rows up to rounding (with LoRA
-dropout, rows that share a prefix also share its mask), on any device, with gradient checkpointing too.
+instance; backward, their gradients add up. What is left of the rows is run in groups of like length. The result
+is that of the padded rows up to rounding (with LoRA dropout, rows that share a prefix also share its mask), on
+any device, with gradient checkpointing too.
 """
 
 import functools
@@ -11,7 +12,12 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
+from torch.nn.functional import pad as pad_tensor
 from transformers.cache_utils import Cache, DynamicLayer
+from transformers.modeling_outputs import BaseModelOutputWithPast
+
+_LIKE = 0.75
+"""Rows are run together when the shortest has at least this share of the tokens of the longest."""
 
 
 def common_prefix(prompts: Sequence[Sequence[int]]) -> int:
@@ -33,13 +39,12 @@ class Packed:
         number = {row: k for k, rows in enumerate(members.values()) for row in rows}
         self.rests_B = [list(prompt[lengths[number[row]] :]) for row, prompt in enumerate(prompts_B)]
         """What is left of each prompt."""
-        ids_KP, mask_KP = pad_left(prefixes, pad)
-        self.fields = {
-            "prefix_ids": ids_KP,
-            "prefix_mask": mask_KP,
-            "prefix_of": torch.tensor([number[row] for row in range(len(prompts_B))]),
-        }
-        """Arguments of a model after `accept_prefixes`: shapes (K, P), (K, P), (B,)."""
+        self.fields: dict[str, torch.Tensor] = {}
+        """Arguments of a model after `accept_prefixes`: shapes (K, P), (K, P), (B,); none when nothing is shared."""
+        if any(lengths):
+            ids_KP, mask_KP = pad_left(prefixes, pad)
+            of_B = torch.tensor([number[row] for row in range(len(prompts_B))])
+            self.fields = {"prefix_ids": ids_KP, "prefix_mask": mask_KP, "prefix_of": of_B}
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -72,10 +77,20 @@ def _positions(mask: torch.Tensor) -> torch.Tensor:
     return (mask.cumsum(-1) - 1).clamp(min=0)
 
 
-def accept_prefixes(model: Any) -> None:
-    """Let a causal language model take `prefix_ids`, `prefix_mask` and `prefix_of` beside its usual arguments, in place.
+def alike(lengths_B: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """(width, rows) of groups of like length, longest first."""
+    groups: list[tuple[int, list[int]]] = []
+    for row in sorted(range(len(lengths_B)), key=lambda row: -lengths_B[row]):
+        if not groups or lengths_B[row] < _LIKE * groups[-1][0]:
+            groups.append((lengths_B[row], []))
+        groups[-1][1].append(row)
+    return groups
 
-    Call it before PEFT or a trainer wraps the model. Only for models whose layers all attend to everything before.
+
+def accept_prefixes(model: Any) -> None:
+    """Let a causal language model take `prefix_ids`, `prefix_mask` and `prefix_of` beside left-padded rows, in place.
+
+    Hidden states of padding are zero then. Only for models whose layers all attend to everything before.
     """
     backbone = model.base_model
     plain = backbone.forward
@@ -86,21 +101,36 @@ def accept_prefixes(model: Any) -> None:
     @functools.wraps(type(backbone).forward)
     def forward(
         *args: Any,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
         prefix_ids: torch.Tensor | None = None,
         prefix_mask: torch.Tensor | None = None,
         prefix_of: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
         if prefix_ids is None:
-            return plain(*args, **kwargs)
+            return plain(*args, input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+        assert input_ids is not None
+        assert attention_mask is not None
         assert prefix_mask is not None
         assert prefix_of is not None
         recorded = Cache(layers=[_Recorded() for _ in backbone.layers])
         positions_KP = _positions(prefix_mask)
         plain(input_ids=prefix_ids, attention_mask=prefix_mask, position_ids=positions_KP, past_key_values=recorded, use_cache=False)
-        mask_BL = torch.cat([prefix_mask[prefix_of], kwargs["attention_mask"]], dim=1)
-        continued = Cache(layers=[_Continued(layer.keys[prefix_of], layer.values[prefix_of]) for layer in recorded.layers])
-        positions_BL = _positions(mask_BL)[:, prefix_ids.size(1) :]
-        return plain(*args, **kwargs | {"attention_mask": mask_BL, "position_ids": positions_BL, "past_key_values": continued})
+        hidden: list[torch.Tensor] = [input_ids.new_empty(0)] * len(input_ids)
+        length = input_ids.size(1)
+        for width, rows in alike((length - attention_mask.argmax(-1)).tolist()):
+            of = prefix_of[rows]
+            mask_BL = torch.cat([prefix_mask[of], attention_mask[rows, length - width :]], dim=1)
+            output = plain(
+                input_ids=input_ids[rows, length - width :],
+                attention_mask=mask_BL,
+                position_ids=_positions(mask_BL)[:, -width:],
+                past_key_values=Cache(layers=[_Continued(layer.keys[of], layer.values[of]) for layer in recorded.layers]),
+                use_cache=False,
+            )
+            for row, states_LD in zip(rows, output.last_hidden_state, strict=True):
+                hidden[row] = pad_tensor(states_LD, (0, 0, length - width, 0))
+        return BaseModelOutputWithPast(last_hidden_state=torch.stack(hidden))
 
     backbone.forward = forward

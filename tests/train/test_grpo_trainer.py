@@ -98,9 +98,11 @@ def test_the_gradient_is_that_of_the_hand_written_objective(tiny_model_dir, tmp_
 
 
 @pytest.mark.parametrize("tokens", [1, 14, 10_000])
-def test_micro_batches_do_not_change_the_gradient(tiny_model_dir, tmp_path, samples, tokens):
-    whole = make(tiny_model_dir, tmp_path, lambda step: samples)
-    parts = make(tiny_model_dir, tmp_path, lambda step: samples, replace(SETTINGS, micro_batch_tokens=tokens))
+@pytest.mark.parametrize("shared", [False, True])
+def test_micro_batches_and_shared_prefixes_do_not_change_the_gradient(tiny_model_dir, tmp_path, samples, tokens, shared):
+    samples = [replace(s, instance_id=f"i{n // 2}") for n, s in enumerate(samples)]
+    whole = make(tiny_model_dir, tmp_path, lambda step: samples, replace(SETTINGS, shared_prefix=False))
+    parts = make(tiny_model_dir, tmp_path, lambda step: samples, replace(SETTINGS, micro_batch_tokens=tokens, shared_prefix=shared))
     assert step(whole) == pytest.approx(step(parts), abs=1e-6)
     for (name, a), b in zip(gradients(whole).items(), gradients(parts).values(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6, msg=name)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from env.protocol import StepResult
@@ -66,10 +68,23 @@ def test_rows_carry_the_engines_ids_and_logprobs_untouched():
     assert (sample.prompt_ids, sample.completion_ids, sample.logprobs) == ([1] * 5, [2] * 3, [-0.5] * 3)
 
 
-def test_micro_batches_hold_every_row_once_within_the_bound():
+@pytest.mark.parametrize("shared", [False, True])
+def test_micro_batches_hold_every_row_once_within_the_bound(shared):
     samples = make_samples([group(trajectory(1.0, 9), trajectory(0.0, 4))], "episode")
-    batches = micro_batches(samples, 40)
-    assert sorted(map(id, (s for b in batches for s in b))) == sorted(map(id, samples))
-    assert all(len(b) * max(s.tokens for s in b) <= 40 for b in batches)
-    assert len(micro_batches(samples, 1)) == 13
-    assert len(micro_batches(samples, 10_000)) == 1
+    batches = micro_batches(samples, 40, shared=shared)
+    assert sorted(map(id, (s for b in batches for s in b.rows))) == sorted(map(id, samples))
+    assert all(b.tokens <= 40 for b in batches)
+    assert len(micro_batches(samples, 1, shared=shared)) == 13
+    assert len(micro_batches(samples, 10_000, shared=shared)) == 1
+
+
+def test_prefixes_are_shared_where_that_computes_fewer_tokens():
+    samples = make_samples([group(trajectory(1.0, 1), *[trajectory(0.0, 1)] * 12)], "episode")
+    # Prompts of five equal tokens: four are shared, one and three of the completion are left of each row.
+    (batch,) = micro_batches(samples, 1000)
+    assert (batch.shared, batch.tokens) == (True, 4 + 13 * 4)
+    (alone,) = micro_batches(samples[:1], 1000)
+    assert (alone.shared, alone.tokens) == (True, 8)
+    apart = [replace(s, prompt_ids=[n]) for n, s in enumerate(samples)]
+    (plain,) = micro_batches(apart, 1000)
+    assert plain.tokens == 13 * 4

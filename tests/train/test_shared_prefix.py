@@ -5,9 +5,9 @@ from peft import get_peft_model
 from train.adapters import load_model, lora_config
 from train.config import ModelSettings
 from train.settings import LoraSettings
-from train.shared_prefix import Packed, accept_prefixes, common_prefix, pad_left
+from train.shared_prefix import Packed, accept_prefixes, alike, common_prefix, pad_left
 
-PROMPTS = [[5, 6, 7, 8, 9], [5, 6, 7, 10], [11, 12, 13, 14, 15, 16], [11, 12, 13, 14, 20, 21, 22], [30, 31, 32]]
+PROMPTS = [[5, 6, 7, 8, 9], [5, 6, 7, 10], [11, 12, 13, 14, 15, 16], [11, 12, 13, 14, *range(20, 42)], [30, 31, 32]]
 KEYS = ["a", "a", "b", "b", "c"]
 ENDS = [[40, 41], [42], [43, 44, 45], [46], [47, 48]]
 
@@ -21,10 +21,15 @@ def test_what_prompts_begin_with_leaves_at_least_one_token_of_each():
 
 def test_prefixes_are_taken_off_and_numbered():
     packed = Packed(PROMPTS, KEYS, pad=0)
-    assert packed.rests_B == [[8, 9], [10], [15, 16], [20, 21, 22], [32]]
+    assert packed.rests_B == [[8, 9], [10], [15, 16], [*range(20, 42)], [32]]
     assert packed.fields["prefix_ids"].tolist() == [[0, 5, 6, 7], [11, 12, 13, 14], [0, 0, 30, 31]]
     assert packed.fields["prefix_mask"].tolist() == [[0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 1, 1]]
     assert packed.fields["prefix_of"].tolist() == [0, 0, 1, 1, 2]
+
+
+def test_prompts_that_begin_differently_share_nothing():
+    packed = Packed([[1, 2], [3]], ["a", "a"], pad=0)
+    assert (packed.rests_B, packed.fields) == ([[1, 2], [3]], {})
 
 
 def policy(folder, checkpointing):
@@ -43,11 +48,13 @@ def policy(folder, checkpointing):
 
 def completion_logprobs(model, prompts, fields):
     """Log-probabilities of ENDS after PROMPTS, row by row in one list of tensors."""
-    ids, mask = pad_left([p + e for p, e in zip(prompts, ENDS, strict=True)], 0)
+    left, left_mask = pad_left(prompts, 0)
+    right = torch.tensor([end + [0] * (3 - len(end)) for end in ENDS])
+    ids, mask = torch.cat([left, right], 1), torch.cat([left_mask, (right > 0).long()], 1)
     table = torch.log_softmax(model(input_ids=ids, attention_mask=mask, use_cache=False, **fields).logits, -1)
     found = []
     for row, end in enumerate(ENDS):
-        at = torch.arange(ids.size(1) - len(end) - 1, ids.size(1) - 1)
+        at = torch.arange(left.size(1) - 1, left.size(1) - 1 + len(end))
         found.append(table[row, at, torch.tensor(end)])
     return torch.cat(found)
 
@@ -76,3 +83,7 @@ def test_a_model_that_accepts_prefixes_is_unchanged_without_one(tiny_model_dir):
         model = load_model(str(tiny_model_dir), ModelSettings())
         accept_prefixes(model)
         assert torch.equal(before, model(input_ids=ids).logits)
+
+
+def test_rows_of_like_length_are_run_together():
+    assert alike([10, 100, 80, 9, 74]) == [(100, [1, 2]), (74, [4]), (10, [0, 3])]
