@@ -21,10 +21,10 @@ class SftSettings:
 
     learning_rate: float = 1e-5
     epochs: float = 2.0
-    batch_size: int = 64
-    """Rows of one optimiser step."""
-    micro_batch_size: int = 8
-    """Rows of one forward pass."""
+    batch_size: int = 12
+    """Episodes of one optimiser step; an episode is about five rows."""
+    micro_batch_size: int = 2
+    """Episodes of one forward pass."""
     warmup_share: float = 0.03
     max_length: int = 4096
     """A longer row is dropped and counted, never cut."""

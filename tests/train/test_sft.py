@@ -4,7 +4,7 @@ from env.errors import InputError
 from env.navigator.instance import read_rows, write_rows
 from train.callbacks import last_checkpoint
 from train.config import load_config
-from train.sft import load_rows, run_sft, tokenise
+from train.sft import collate, load_episodes, run_sft, tokenise
 
 
 @pytest.fixture(scope="module")
@@ -22,27 +22,41 @@ ROW = {
 
 def test_only_the_completion_and_the_end_of_turn_are_learnt(tokenizer):
     made = tokenise(tokenizer, ROW, "here")
-    kept = [label for label in made["labels"] if label != -100]
-    assert tokenizer.convert_ids_to_tokens(kept) == [" ACTION", ":", " READ", " 3", "<end>"]
-    assert made["input_ids"][-len(kept) :] == kept
-    assert tokenizer.convert_ids_to_tokens(made["input_ids"][: -len(kept)])[-1] == "<assistant>"
-    assert len(made["labels"]) == len(made["input_ids"])
+    assert tokenizer.convert_ids_to_tokens(made["completion"]) == [" ACTION", ":", " READ", " 3", "<end>"]
+    assert tokenizer.convert_ids_to_tokens(made["prompt"])[-1] == "<assistant>"
+    batch = collate([{"rows": [made]}], pad=0)
+    assert batch["labels"].tolist() == [[-100] + made["completion"]]  # all of the prompt but its last token is the prefix
+    assert batch["prefix_ids"].tolist() == [made["prompt"][:-1]]
+
+
+def test_a_batch_keeps_what_the_rows_of_an_episode_begin_with_apart():
+    first = [{"prompt": [1, 2, 3], "completion": [9]}, {"prompt": [1, 2, 4, 5], "completion": [8, 9]}]
+    batch = collate([{"rows": first}, {"rows": [{"prompt": [6, 7], "completion": [9]}]}], pad=0)
+    assert batch["prefix_ids"].tolist() == [[1, 2], [0, 6]]
+    assert batch["prefix_of"].tolist() == [0, 0, 1]
+    assert batch["input_ids"].tolist() == [[0, 0, 3, 9], [4, 5, 8, 9], [0, 0, 7, 9]]
+    assert batch["labels"].tolist() == [[-100, -100, -100, 9], [-100, -100, 8, 9], [-100, -100, -100, 9]]
 
 
 @pytest.mark.parametrize("change", [{"completion": " "}, {"completion": 3}, {"messages": None}])
 def test_a_row_without_a_target_is_an_error_with_its_line(tokenizer, tmp_path, change):
     write_rows(tmp_path / "rows.jsonl", [ROW, ROW | change])
     with pytest.raises(InputError, match=r"rows\.jsonl:2: "):
-        load_rows(tokenizer, tmp_path / "rows.jsonl", 100)
+        load_episodes(tokenizer, tmp_path / "rows.jsonl", 100)
 
 
 def test_longer_rows_are_dropped_whole_and_counted(tokenizer, tmp_path):
     long = ROW | {"completion": "READ 3 " * 50}
     write_rows(tmp_path / "rows.jsonl", [ROW, long, ROW])
-    kept, dropped = load_rows(tokenizer, tmp_path / "rows.jsonl", 60)
-    assert (len(kept), dropped) == (2, 1)
+    kept, dropped = load_episodes(tokenizer, tmp_path / "rows.jsonl", 60)
+    assert (list(map(len, kept)), dropped) == ([1, 1], 1)
     with pytest.raises(InputError, match="none of its 3 rows fits sft.max_length 5"):
-        load_rows(tokenizer, tmp_path / "rows.jsonl", 5)
+        load_episodes(tokenizer, tmp_path / "rows.jsonl", 5)
+
+
+def test_rows_of_an_instance_that_follow_one_another_are_an_episode(tokenizer, tmp_path):
+    write_rows(tmp_path / "rows.jsonl", [ROW | {"instance_id": name} for name in "aabba"])
+    assert list(map(len, load_episodes(tokenizer, tmp_path / "rows.jsonl", 100)[0])) == [2, 2, 1]
 
 
 def checkpoint(folder, step, whole):
