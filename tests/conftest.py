@@ -3,8 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import settings
 
 from env.navigator.settings import get_profile
+
+# A loaded machine takes as long as it takes: an example may not fail for its time.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
