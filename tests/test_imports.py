@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ALLOWED = {"env": {"env"}, "rollout": {"env", "rollout"}, "train": {"env", "rollout", "train"}}
 HEAVY = {"torch", "transformers", "vllm", "trl", "peft", "wandb", "datasets", "accelerate"}
-LAZY_IN_ENV = {"numpy", "zstandard"}
+LAZY_IN_ENV = {"numpy", "tokenizers", "zstandard"}
 """Third-party packages that env may import inside a function."""
 
 

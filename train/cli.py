@@ -106,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     _out(sub, "folder of the adapter and its metrics")
 
     sub = command("evaluate", commands.evaluate, "play instances with a policy; trajectories and a summary")
-    sub.add_argument("--policy", required=True, help="oracle, random, no-read, a model folder or a hub name")
+    sub.add_argument("--policy", required=True, help="oracle, random, no-read, exploit:NAME, a model folder or a hub name")
     sub.add_argument("--adapter", type=Path, metavar="DIR", help="LoRA on that model")
     _instances(sub, several=True)
     _out(sub, "folder of trajectories.jsonl and summary.json")
@@ -115,6 +115,13 @@ def build_parser() -> argparse.ArgumentParser:
     _instances(sub)
     sub.add_argument("--actions", type=Path, required=True, metavar="FILE", help='rows {"instance_id", "responses": [text, ...]}')
     _out(sub, "file of results", "FILE")
+
+    sub = command("recount", commands.recount, "write instances again, charged in the tokens of a model's own tokenizer")
+    _instances(sub)
+    sub.add_argument("--tokens", required=True, metavar="MODEL", help="model folder or hub name")
+    sub.add_argument("--ceiling", type=_count, help="most tokens held (default: the file's largest chunk and a summary)")
+    sub.add_argument("--summary-cap", type=_count, help="longest summary (default: the recorded one by the file's mean ratio)")
+    _out(sub, "instance file; .gz or .zst compresses", "FILE")
 
     sub = command("report", commands.report, "write report.html and results.json of a run again")
     sub.add_argument("run", type=Path, metavar="DIR", help="folder of the run")

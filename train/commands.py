@@ -148,9 +148,13 @@ def evaluate(arguments: Namespace) -> int:
     """Trajectories and a summary of one policy."""
     config = _config(arguments)
     instances = [_existing(path) for path in arguments.instances]
-    from train.checks import REFERENCE_POLICIES, check_adapter, check_model
+    from env.navigator.policies import POLICIES
+    from train.checks import check_adapter, check_model
 
-    if arguments.policy not in REFERENCE_POLICIES:
+    if arguments.policy.startswith("exploit:") and arguments.policy not in POLICIES:
+        known = ", ".join(name.removeprefix("exploit:") for name in POLICIES if name.startswith("exploit:"))
+        raise SettingError(f"--policy {arguments.policy} is unknown: use exploit: and one of {known}")
+    if arguments.policy not in POLICIES:
         check_model(arguments.policy)
         if arguments.adapter:
             check_adapter(arguments.adapter, arguments.policy)
@@ -169,6 +173,20 @@ def replay(arguments: Namespace) -> int:
     from env.navigator.replay import replay as replay_files
 
     replay_files(instances, actions, arguments.out)
+    return 0
+
+
+def recount(arguments: Namespace) -> int:
+    """Instances in a model's own tokens."""
+    _config(arguments)
+    instances = _existing(arguments.instances)
+    from env.navigator.recount import recount_file
+
+    report = recount_file(instances, arguments.out, tokens=arguments.tokens, ceiling=arguments.ceiling, summary_cap=arguments.summary_cap)
+    print(
+        f"{arguments.out}: {report['instances']} instances, {report['ratio']:.3f} tokens of {arguments.tokens} for one recorded; "
+        f"ceiling {report['ceiling']}, summaries up to {report['summary_cap']}; {report['without_compression']} need no compression"
+    )
     return 0
 
 

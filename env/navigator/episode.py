@@ -19,11 +19,12 @@ from typing import Any
 
 from env.navigator import prompt
 from env.navigator.actions import Action, ParseError, Verb, parse
+from env.navigator.counters import counter_for
 from env.navigator.instance import Instance
 from env.navigator.prompt import Item, Ledger
 from env.navigator.reward import is_correct, normal, terminal_reward
 from env.navigator.settings import Rules, rules_from
-from env.navigator.tokens import count_tokens, cut_tokens, has_words
+from env.navigator.tokens import has_words
 from env.protocol import Ending, Observation, StepResult
 
 
@@ -35,6 +36,8 @@ class NavigatorEpisode:
         self.instance = instance
         self.instance_id = instance.id
         self.rules = rules or rules_from(instance.env)
+        self.counter = counter_for(self.rules)
+        """Charges summaries; chunks cost their recorded tokens."""
         self.ending: Ending | None = None
         self.answer: str | None = None
         self.steps_used = 0
@@ -133,8 +136,8 @@ class NavigatorEpisode:
             chunk = self.instance.chunks[int(action.ids[0])]
             return {action.ids[0]: Item(text=chunk.text, tokens=chunk.tokens)}
         if action.verb is Verb.COMPRESS:
-            summary = cut_tokens(action.text, self.rules.summary_cap)
-            return {f"S{self._summaries + 1}": Item(text=summary, tokens=count_tokens(summary))}
+            summary = self.counter.cut(action.text, self.rules.summary_cap)
+            return {f"S{self._summaries + 1}": Item(text=summary, tokens=self.counter.count(summary))}
         return {}
 
     def _judge_retention(self, action: Action, added: Mapping[str, Item]) -> None:

@@ -1,13 +1,15 @@
-"""Reference policies: the privileged oracle, a random reader, and one that never reads.
+"""Reference policies: the privileged oracle, a random reader, one that never reads, and every exploit by its name.
 
 A policy is made anew for every episode from a seed, looks at the episode itself instead of its prompt, and
 writes responses like any model. The oracle knows the chain; what it *says* is checked by the teacher's filter.
 """
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from env.navigator.episode import NavigatorEpisode
+from env.navigator.exploits import EXPLOITS, Exploiter
 from env.navigator.grammar import read_chunk
 from env.navigator.instance import Chunk, Evidence
 from env.navigator.teacher import answer_response, compress_response, drop_response, read_response
@@ -101,4 +103,9 @@ class NoRead:
         return f"ACTION: ANSWER {1000 + int(self.random() * 9000)}"
 
 
-POLICIES: dict[str, Callable[[int], Policy]] = {"oracle": Oracle, "random": RandomReader, "no-read": NoRead}
+POLICIES: dict[str, Callable[[int], Policy]] = {
+    "oracle": Oracle,
+    "random": RandomReader,
+    "no-read": NoRead,
+    **{f"exploit:{name}": partial(Exploiter, strategy) for name, strategy in EXPLOITS.items()},
+}

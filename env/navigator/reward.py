@@ -22,9 +22,12 @@ def normal(text: str) -> str:
 
 
 def is_correct(prediction: str, truth: str) -> bool:
-    """Equal once normalised; or the only run of digits in the prediction, commas removed, is an all-digit truth."""
+    """Equal once normalised; or the only run of digits in the prediction, commas removed, is an all-digit truth.
+
+    A truth with nothing left in it, as of a foreign file in another script, is matched by no answer: else all marks would.
+    """
     goal = normal(truth)
-    if normal(prediction) == goal:
+    if goal and normal(prediction) == goal:
         return True
     return goal.isdigit() and _DIGITS.findall(prediction.replace(",", "")) == [goal]
 

@@ -40,6 +40,11 @@ class Rules:
     """Reward of `ANSWER unknown`; 0 is off, the published option is 0.1."""
     brief: bool = False
     """Short rules text in the prompt, for models trained on the task from scratch."""
+    bytes_per_token: int = 0
+    """A summary costs at least one token for so many bytes of it, or a chunk written as one word would cost one token.
+    0 is off: a public file records no such rule and is played without."""
+    tokens: str = ""
+    """Model folder or hub name whose tokenizer counts; empty is the model-free counter. See recount.py."""
 
     def budget(self, n_hops: int) -> int:
         """Steps allowed for a question of `n_hops`."""
@@ -87,7 +92,7 @@ _V1 = Settings(
         "ood_test": Split(size=300, hops=(4, 5), doc_tokens=(32_000,)),
         "scale_test": Split(size=150, hops=(3,), doc_tokens=(32_000, 64_000, 128_000)),
     },
-    rules=Rules(),
+    rules=Rules(bytes_per_token=8),
     chunk_tokens=(320, 480),
     entries=(4, 7),
     twins=1,
@@ -108,7 +113,7 @@ _LAPTOP = replace(
         "id_test": Split(size=1000, hops=(2, 3), doc_tokens=(2_300,)),
         "ood_test": Split(size=600, hops=(4, 5), doc_tokens=(2_300,)),
     },
-    rules=Rules(ceiling=172, summary_cap=24, assumed_summary=8, brief=True),
+    rules=Rules(ceiling=172, summary_cap=24, assumed_summary=8, brief=True, bytes_per_token=8),
     chunk_tokens=(124, 148),
     entries=(3, 3),
     twins=1,

@@ -1,9 +1,11 @@
 """The model-free token counter that every size and charge of the navigator is measured in.
 
-A token is a run of word characters or one single punctuation mark; white space costs nothing.
+A token is a run of word characters or one single punctuation mark; white space costs nothing. A summary is the
+policy's own text, so its charge has a floor in bytes: see ByteFloor.
 """
 
 import re
+from typing import Protocol
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -38,6 +40,54 @@ def cut_tokens(text: str, limit: int) -> str:
         if number == limit:
             return text[: match.end()].rstrip() if count_tokens(text) > limit else text
     return text
+
+
+class TokenCounter(Protocol):
+    """What charges a text and cuts it."""
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+        ...
+
+    def cut(self, text: str, limit: int) -> str:
+        """A prefix of `text` that counts at most `limit`; `text` itself when that is not longer."""
+        ...
+
+
+class WordCounter:
+    """The model-free counter as a TokenCounter."""
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+        return count_tokens(text)
+
+    def cut(self, text: str, limit: int) -> str:
+        """`text` up to the end of its `limit`-th token."""
+        return cut_tokens(text, limit)
+
+
+class ByteFloor:
+    """Charges by another counter, and at least one token for every `bytes_per_token` bytes of UTF-8.
+
+    A run of word characters of any length is one token and white space is none, so a whole chunk joined by underscores,
+    packed into CJK or spelt in kinds of white space would be held for one token or two. Ordinary text has four to
+    eight bytes a token and never feels the floor.
+    """
+
+    def __init__(self, counter: TokenCounter, bytes_per_token: int) -> None:
+        self._counter, self._bytes = counter, bytes_per_token
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+        return max(self._counter.count(text), len(text.encode(errors="replace")) // self._bytes)
+
+    def cut(self, text: str, limit: int) -> str:
+        """A prefix of `text` that counts at most `limit`."""
+        room = (max(0, limit) + 1) * self._bytes - 1
+        raw = text.encode(errors="replace")  # a lone surrogate becomes one question mark: positions stay
+        if len(raw) > room:
+            text = text[: len(raw[:room].decode(errors="ignore"))].rstrip()
+        return self._counter.cut(text, limit)
 
 
 def has_words(text: str, words: str) -> bool:

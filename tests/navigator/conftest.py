@@ -23,6 +23,13 @@ def public():
     return list(instances(get_profile("v1"), "id_test", 0, 2))
 
 
+@pytest.fixture(scope="session")
+def many():
+    """Three hundred laptop instances of two to five hops, and six of v1."""
+    counts = (("laptop", "dev", 200), ("laptop", "ood_test", 100), ("v1", "id_test", 3), ("v1", "ood_test", 3))
+    return [instance for profile, split, n in counts for instance in instances(get_profile(profile), split, 0, n)]
+
+
 @pytest.fixture
 def small():
     """A hand-made instance without evidence: four chunks of 342, 368, 120 and 50 tokens, answer 4,885,866."""

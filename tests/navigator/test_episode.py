@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from env.navigator.episode import NavigatorEpisode
+from env.navigator.exploits import check_accounting
 from env.navigator.policies import Oracle
 from env.navigator.settings import Rules
 from env.protocol import Ending
@@ -159,6 +160,11 @@ def test_a_known_distractor_is_named_when_it_is_answered(laptop):
 RESPONSES = st.lists(
     st.sampled_from(
         ["READ 0", "READ 1", "READ 2", "READ 3", "DROP 2", "DROP S1", "DROP S2 3", "COMPRESS 3 :: a b c", "COMPRESS 2 3 :: d", "x"]
+        + [
+            f"COMPRESS {ids} :: {text}"
+            for ids in ("0", "S1 2", "S2")
+            for text in ("a_b" * 99, "日本" * 99, "w " * 99, "\u2003.\u2003" * 99)
+        ]
     )
     | st.text(max_size=30),
     max_size=20,
@@ -169,19 +175,30 @@ def actions_counted(episode):
     return [episode.metrics()[name] for name in ("n_reads", "n_compress", "n_drop", "answer", "fact_retention")]
 
 
+def changed_words(before, after):
+    """Ledger lines of a brief prompt as fields, those that differ."""
+    old, new = (dynamic.split("\n", 1) for dynamic in (before, after))
+    assert new[1] == old[1], "the working context differs"
+    return {b.partition(" ")[0] for a, b in zip(old[0].split(" · "), new[0].split(" · "), strict=True) if a != b}
+
+
 @given(responses=RESPONSES)
 @settings(max_examples=150)
-def test_used_is_the_sum_of_what_is_held_and_invalid_steps_change_nothing(responses, small_instance):
+def test_used_is_the_sum_of_what_is_held_and_a_step_in_error_changes_nothing_but_its_count_and_the_last_result(responses, small_instance):
     episode = NavigatorEpisode(small_instance)
     for response in responses:
-        before, counts, read = dict(episode.held), actions_counted(episode), list(episode.read_ids)
+        before, counts, shown, steps = dict(episode.held), actions_counted(episode), episode.observe(), episode.steps_used
         result = episode.step(response)
-        assert episode.used == result.used == sum(item.tokens for item in episode.held.values())
-        assert result.used <= episode.rules.ceiling
+        assert (episode.used, episode.steps_used) == (result.used, steps + 1)
+        check_accounting(episode)
         if result.error is not None:
-            assert (dict(episode.held), actions_counted(episode), episode.read_ids) == (before, counts, read)
+            assert (dict(episode.held), actions_counted(episode)) == (before, counts)
         if result.done:
             return
+        now = episode.observe()
+        assert (now.system, now.static) == (shown.system, shown.static)
+        if result.error is not None:
+            assert {"step"} <= changed_words(shown.dynamic, now.dynamic) <= {"step", "last"}
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,7 @@ def test_words_stand_as_a_whole():
         ("4471", "PJ-4471", False),
         ("٤٨", "48", False),
         ("", "48", False),
+        ("—", "日本", False),
     ],
 )
 def test_right_answers(prediction, truth, right):

@@ -1,12 +1,19 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from env.errors import InputError
-from env.navigator.instance import write_rows
+from env.navigator.episode import NavigatorEpisode
+from env.navigator.generate import instances
+from env.navigator.instance import dump_row, write_rows
+from env.navigator.policies import POLICIES
+from env.navigator.settings import get_profile
 from env.protocol import StepResult
 from rollout.engine import FinishReason
 from rollout.records import Step, Trajectory, from_row, read_trajectories, to_row
+from rollout.scheduler import play
 
 TRAJECTORY = Trajectory(
     instance_id="dev-1",
@@ -84,3 +91,27 @@ def test_a_line_cut_in_half_is_named(tmp_path):
 def test_an_environment_may_not_name_a_fact_like_a_field():
     with pytest.raises(AssertionError, match="name of another field"):
         to_row(Trajectory(instance_id="i", seed=0, reward=0.0, ending=None, steps=(), info={"seed": 3}))
+
+
+INSTANCE = next(instances(get_profile("laptop"), "dev", 0, 1))
+
+
+def spoken(responses):
+    """A policy that says these, then nothing."""
+    told = iter(responses)
+    return lambda episode: next(told, "")
+
+
+@given(st.lists(st.sampled_from(["ACTION: READ 0", "ACTION: READ 1", "ACTION: DROP 0", "ACTION: COMPRESS 0 :: a"]) | st.text(max_size=20)))
+@settings(max_examples=60)
+def test_the_responses_of_a_recorded_trajectory_give_the_same_bytes_again(responses):
+    first = dump_row(to_row(play(NavigatorEpisode(INSTANCE), spoken(responses))))
+    recorded = from_row(json.loads(first))
+    assert dump_row(to_row(play(NavigatorEpisode(INSTANCE), spoken([step.response for step in recorded.steps])))) == first
+
+
+@pytest.mark.parametrize("name", ["oracle", "random", "exploit:nested-actions", "exploit:copy-white-space", "exploit:smuggle-ledger"])
+def test_a_policy_that_is_replayed_from_its_record_gives_the_same_bytes(name):
+    first = dump_row(to_row(play(NavigatorEpisode(INSTANCE), POLICIES[name](3))))
+    recorded = from_row(json.loads(first))
+    assert dump_row(to_row(play(NavigatorEpisode(INSTANCE), spoken([step.response for step in recorded.steps])))) == first

@@ -5,7 +5,6 @@ import pytest
 
 from env.errors import InputError
 from env.navigator.environment import NavigatorEnvironment
-from env.navigator.episode import NavigatorEpisode
 from env.navigator.instance import to_row, write_rows
 from env.navigator.replay import replay, replay_row
 
@@ -75,33 +74,3 @@ def test_instances_that_share_an_id_keep_their_own_question(small):
     other = replace(small, question="another?")
     assert "another?" not in environment.episode(small).observe().static
     assert "another?" in environment.episode(other).observe().static
-
-
-def registers(instance):
-    return [c.idx for c in instance.chunks if c.kind == "register"]
-
-
-EXPLOITS = {
-    "guess without reading": lambda i: ["ACTION: ANSWER 1234"],
-    "answer unknown": lambda i: ["ACTION: ANSWER unknown"],
-    "list all candidates": lambda i: ["ACTION: ANSWER " + " ".join(i.candidate_answers)],
-    "concatenate digits": lambda i: ["ACTION: ANSWER " + "".join("".join(filter(str.isdigit, c)) for c in i.candidate_answers)],
-    "two chunks without compressing": lambda i: [f"ACTION: READ {k}" for k in registers(i)[:2]],
-    "copy a chunk as the summary": lambda i: [
-        response for k in registers(i) for response in (f"ACTION: READ {k}", f"ACTION: COMPRESS {k} :: {i.chunks[k].text}")
-    ],
-    "spam invalid actions": lambda i: ["ANSWER?"] * 40,
-    "stall with re-reads": lambda i: [r for _ in range(20) for r in (f"ACTION: READ {registers(i)[0]}", f"ACTION: DROP {registers(i)[0]}")],
-    "read and answer in one response": lambda i: [f"ACTION: READ {registers(i)[0]}\nACTION: ANSWER 1"],
-}
-
-
-@pytest.mark.parametrize("name", EXPLOITS)
-def test_no_exploit_earns_anything(laptop, deep, name):
-    for instance in [*laptop, *deep]:
-        episode = NavigatorEpisode(instance)
-        for response in EXPLOITS[name](instance):
-            if episode.ending is None:
-                episode.step(response)
-                assert episode.used == sum(item.tokens for item in episode.held.values()) <= episode.rules.ceiling
-        assert episode.reward is None or episode.reward <= 0.0
