@@ -9,7 +9,7 @@ Only Random.random() is used, whose stream is the same on every machine and Pyth
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import accumulate
@@ -297,11 +297,11 @@ def needs_compression(chunk_costs: list[int], ceiling: int) -> bool:
     return any(a + b > ceiling for a, b in zip(chunk_costs, chunk_costs[1:], strict=False))
 
 
-def token_offset(chunks: Sequence[Chunk], idx: int, name: str) -> int:
+def token_offset(chunks: Sequence[Chunk], idx: int, name: str, count: Callable[[str], int] = count_tokens) -> int:
     """Tokens of the document before the entry `name` of chunk `idx`; -1 when it is not there."""
     text = chunks[idx].text
     at = 0 if text.startswith(f"{name} — ") else text.find(f"\n{name} — ")
-    return -1 if at < 0 else sum(chunk.tokens for chunk in chunks[:idx]) + count_tokens(text[:at])
+    return -1 if at < 0 else sum(chunk.tokens for chunk in chunks[:idx]) + count(text[:at])
 
 
 def _follow(by_name: dict[str, _Record], name: str, hops: int, attribute: int) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from env.errors import InputError, SettingError
 from env.navigator.counters import counter_for
-from env.navigator.generator import min_steps, needs_compression
+from env.navigator.generator import min_steps, needs_compression, token_offset
 from env.navigator.instance import Instance, read_instances, to_row, write_rows
 from env.navigator.settings import Rules, rules_from
 from env.navigator.tokens import TokenCounter
@@ -60,9 +60,8 @@ def recounted(instance: Instance, rules: Rules) -> Instance:
     evidence = []
     for e in instance.evidence:
         # An entry that is not written as ours is placed at the start of its chunk.
-        at = max(0, f"\n{chunks[e.chunk_idx].text}".find(f"\n{e.entity} — "))
-        before = sum(chunk.tokens for chunk in chunks[: e.chunk_idx]) + counter.count(chunks[e.chunk_idx].text[:at])
-        evidence.append(replace(e, token_offset=before))
+        at = token_offset(chunks, e.chunk_idx, e.entity, counter.count)
+        evidence.append(replace(e, token_offset=at if at >= 0 else sum(chunk.tokens for chunk in chunks[: e.chunk_idx])))
     costs = [chunks[e.chunk_idx].tokens for e in evidence]
     return replace(
         instance,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from env.navigator.counters import counter_for
 from env.navigator.generator import min_steps, needs_compression, token_offset
 from env.navigator.grammar import Entry, read_chunk, read_entry, read_question
 from env.navigator.instance import Chunk, Instance
@@ -44,6 +45,8 @@ class Reading:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.rules: Rules = rules_from(instance.env)
+        # Chunks are charged what they were recorded with; the floor in bytes is for summaries.
+        self.count = counter_for(self.rules).count if self.rules.tokens else count_tokens
         self._parsed: dict[str, Place | None] = {}
 
     @cached_property
@@ -85,7 +88,7 @@ class Reading:
 def _structure(doc: Reading) -> Iterator[str]:
     instance = doc.instance
     for chunk in instance.chunks:
-        if (counted := count_tokens(chunk.text)) != chunk.tokens:
+        if (counted := doc.count(chunk.text)) != chunk.tokens:
             yield f"chunk {chunk.idx} has {counted} tokens, {chunk.tokens} are recorded"
         if chunk.tokens + doc.rules.summary_cap > doc.rules.ceiling:
             yield f"chunk {chunk.idx} of {chunk.tokens} tokens leaves no room for a summary under the ceiling {doc.rules.ceiling}"
@@ -107,7 +110,7 @@ def _evidence(doc: Reading) -> Iterator[str]:
             yield f"hop {e.hop}: entry {e.entity!r} is not in chunk {e.chunk_idx}"
         elif e.field not in place.entry.fields or place.entry.fields[e.field].current != e.value:
             yield f"hop {e.hop}: the current {e.field} of {e.entity!r} is not {e.value!r}"
-        elif (offset := token_offset(instance.chunks, e.chunk_idx, e.entity)) != e.token_offset:
+        elif (offset := token_offset(instance.chunks, e.chunk_idx, e.entity, doc.count)) != e.token_offset:
             yield f"hop {e.hop}: entry {e.entity!r} begins at token {offset}, {e.token_offset} is recorded"
 
 

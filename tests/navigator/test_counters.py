@@ -14,6 +14,7 @@ from env.navigator.policies import Oracle
 from env.navigator.recount import measure, recount_file, recounted, scaled_rules
 from env.navigator.settings import Rules, rules_from
 from env.navigator.tokens import ByteFloor, WordCounter
+from env.navigator.validator import problems
 
 BASE = str(Path(__file__).parents[2] / "train" / "base")
 TEXT = st.text() | st.lists(
@@ -174,3 +175,8 @@ def test_a_public_file_without_the_rule_is_played_without_a_floor(small):
     floored = NavigatorEpisode(small, replace(Rules(), bytes_per_token=8))
     floored.step("ACTION: READ 0")
     assert floored.step("ACTION: COMPRESS 0 :: " + "a_b" * 500).used == 120
+
+
+def test_a_recounted_instance_is_valid_by_the_tokens_it_is_charged_in(in_base_tokens):
+    _, instances = in_base_tokens
+    assert [problems(instance) for instance in instances] == [None] * len(instances)
