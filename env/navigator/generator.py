@@ -299,9 +299,8 @@ def needs_compression(chunk_costs: list[int], ceiling: int) -> bool:
 
 def token_offset(chunks: Sequence[Chunk], idx: int, name: str, count: Callable[[str], int] = count_tokens) -> int:
     """Tokens of the document before the entry `name` of chunk `idx`; -1 when it is not there."""
-    text = chunks[idx].text
-    at = 0 if text.startswith(f"{name} — ") else text.find(f"\n{name} — ")
-    return -1 if at < 0 else sum(chunk.tokens for chunk in chunks[:idx]) + count(text[:at])
+    at = f"\n{chunks[idx].text}".find(f"\n{name} — ")
+    return -1 if at < 0 else sum(chunk.tokens for chunk in chunks[:idx]) + count(chunks[idx].text[:at])
 
 
 def _follow(by_name: dict[str, _Record], name: str, hops: int, attribute: int) -> str | None:
