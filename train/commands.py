@@ -127,7 +127,8 @@ def sft(arguments: Namespace) -> int:
     check_model(config.model.path)
     from train.sft import run_sft
 
-    run_sft(config, rows, arguments.out)
+    facts = run_sft(config, rows, arguments.out)
+    print(f"{arguments.out}/adapter, merged into {arguments.out}/merged: {facts['rows']} rows, loss {facts['loss']:.4f}")
     return 0
 
 
@@ -140,7 +141,8 @@ def grpo(arguments: Namespace) -> int:
     check_model(config.model.path)
     from train.grpo import run_grpo
 
-    run_grpo(config, instances, arguments.out)
+    facts = run_grpo(config, instances, arguments.out)
+    print(f"{arguments.out}/adapter: {facts['steps']} steps on top of {config.model.path}")
     return 0
 
 

@@ -137,12 +137,9 @@ def make_rows(config: Config, out: Path) -> dict[str, Any]:
 
 def train_sft(config: Config, out: Path) -> dict[str, Any]:
     """The SFT adapter, and the model with it merged in."""
-    from train.adapters import merge
     from train.sft import run_sft
 
-    facts = run_sft(config, out / "teacher" / "rows.jsonl", out / "sft")
-    merge(config.model.path, out / "sft" / "adapter", out / "sft" / "merged", config.model)
-    return facts
+    return run_sft(config, out / "teacher" / "rows.jsonl", out / "sft")
 
 
 def train_grpo(config: Config, out: Path, shared: _Shared) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from env.errors import InputError
 from env.navigator.instance import read_rows
-from train.adapters import load_model, lora_config, save_adapter
+from train.adapters import load_model, lora_config, merge, save_adapter
 from train.config import Config
 from train.tracking import Tracker
 
@@ -66,7 +66,10 @@ def collate(episodes: Sequence[dict[str, list[Row]]], pad: int) -> dict[str, Any
 
 
 def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
-    """Train a LoRA adapter on teacher rows and write it to `out/adapter`; goes on from the last checkpoint in `out`."""
+    """Train a LoRA on teacher rows; write it to `out/adapter`, and the model with it merged in to `out/merged`.
+
+    Goes on from the last checkpoint in `out`.
+    """
     from functools import partial
 
     import torch
@@ -116,6 +119,7 @@ def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
         quiet(trainer)
         result = trainer.train(resume_from_checkpoint=last_checkpoint(out / "checkpoints"))
         save_adapter(trainer.model, out / "adapter")
+    merge(config.model.path, out / "adapter", out / "merged", config.model)
     return {
         "rows": sum(map(len, episodes)),
         "episodes": len(episodes),

@@ -88,3 +88,4 @@ def test_training_writes_an_adapter_and_a_second_call_goes_on(tiny_model_dir, tm
     assert [row["step"] for row in logged] == [1, 2, 3, 4]
     assert logged[-1]["loss"] < logged[0]["loss"]
     assert (tmp_path / "sft" / "adapter" / "adapter_model.safetensors").exists()
+    assert (tmp_path / "sft" / "merged" / "model.safetensors").exists()
