@@ -1,6 +1,8 @@
 """The oracle teacher's words, and the filter that keeps them honest.
 
-The oracle's choices may use privilege, its words may not. In the `derive` style a THOUGHT writes the
+The oracle's choices may use privilege, its words may not. Every THOUGHT begins with what is needed, so that what
+comes after can be looked up by it: a model that had to open with the finding itself could not tell "found" from
+"not here" when it chose its first word. In the `derive` style a THOUGHT writes the
 comparison that finds a chunk in the map; `assert` only names the chunk, as the published teacher did.
 A wrong READ of a noisy oracle is played but never becomes a row: only the recovery from it is taught.
 """
@@ -29,18 +31,18 @@ def read_response(style: str, *, wanted: str, field: str, section: str, first: s
 
 def drop_response(*, wanted: str, field: str, chunk: int) -> str:
     """DROP a chunk that does not hold what is wanted."""
-    return f"THOUGHT: need {field} of {wanted}, not in chunk {chunk}.\nACTION: DROP {chunk}"
+    return f"THOUGHT: need {field} of {wanted}. not in chunk {chunk}.\nACTION: DROP {chunk}"
 
 
 def compress_response(*, held: list[str], entity: str, field: str, value: str, following: str) -> str:
     """COMPRESS everything held into the one fact that leads on."""
-    thought = f"THOUGHT: {entity} has {field} {value}. Next {following} of {value}."
+    thought = f"THOUGHT: need {field} of {entity}. {entity}: {field} = {value}. Next {following} of {value}."
     return f"{thought}\nACTION: COMPRESS {' '.join(held)} :: {entity}: {field} = {value}"
 
 
 def answer_response(*, entity: str, field: str, value: str) -> str:
     """ANSWER with the value of the last entity."""
-    return f"THOUGHT: {entity} has {field} {value}.\nACTION: ANSWER {value}"
+    return f"THOUGHT: need {field} of {entity}. {entity}: {field} = {value}.\nACTION: ANSWER {value}"
 
 
 def template_texts() -> list[str]:
