@@ -127,15 +127,15 @@ def make_example(rng: Random, instance: Instance, vocabulary: list[str], names_o
     registers = [chunk for chunk in instance.chunks if chunk.kind == "register"]
     if not long and kind < 0.1:
         return Example(context=[], lines=copy_lines(rng, vocabulary))
-    if not long and kind < 0.25:
+    if not long and kind < 0.2:
         return Example(context=[], lines=reading_lines(rng, rng.sample(registers, 2)))
     question, chain = chain_lines(rng, instance)
     chunk = rng.sample(registers, 1)
     values, ranges = value_lines(rng, chunk), range_lines(rng, instance.chunks, names_of)
     if long:
-        lines = rng.sample(values + owner_lines(chunk), 10) + rng.sample(ranges, 4) + chain
+        lines = rng.sample(values, min(12, len(values))) + rng.sample(owner_lines(chunk), 4) + rng.sample(ranges, 3) + chain
         context = [question, render_map(instance), *(c.text for c in chunk)]
-    elif kind < 0.7:
+    elif kind < 0.8:
         lines, context = values + owner_lines(chunk), [chunk[0].text]
     else:
         lines, context = rng.sample(ranges, min(9, len(ranges))) + chain, [question, render_map(instance)]

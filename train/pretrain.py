@@ -1,7 +1,7 @@
 """Trains the laptop profile's base model from scratch: register text and exercises, never navigation.
 
 Departs from a language-model run in its loss: tokens that the context determines (the completions of the
-exercises) weigh 1, everything else 0.2. The loop is plain torch: the weighting is the only thing here that
+exercises) weigh 1, everything else 0.1. The loop is plain torch: the weighting is the only thing here that
 no trainer offers, and a step takes 200 ms.
 """
 
@@ -28,7 +28,7 @@ from train.settings import PretrainSettings
 from train.tokenizer import build_tokenizer
 from train.wiring import wire_copying
 
-_OTHER_WEIGHT = 0.2
+_OTHER_WEIGHT = 0.1
 _BUCKET = 32
 """Examples are padded to a multiple of this."""
 
