@@ -36,8 +36,10 @@ def drop_response(*, wanted: str, field: str, chunk: int) -> str:
 
 def compress_response(*, held: list[str], entity: str, field: str, value: str, following: str) -> str:
     """COMPRESS everything held into the one fact that leads on."""
-    thought = f"THOUGHT: need {field} of {entity}. {entity}: {field} = {value}. Next {following} of {value}."
-    return f"{thought}\nACTION: COMPRESS {' '.join(held)} :: {entity}: {field} = {value}"
+    # The chunk is named right before the action, as a READ's is: an id is copied from where it was just written.
+    ids = sorted(held, key=lambda name: name.startswith("S"))
+    thought = f"THOUGHT: need {field} of {entity}. {entity}: {field} = {value}. Next {following} of {value}, chunk {ids[0]}."
+    return f"{thought}\nACTION: COMPRESS {' '.join(ids)} :: {entity}: {field} = {value}"
 
 
 def answer_response(*, entity: str, field: str, value: str) -> str:
