@@ -10,8 +10,11 @@ from train.config import Config
 
 
 def generate(config: Config) -> dict[str, Any]:
-    """Generation and validation on one core."""
+    """Generation with validation, and teacher rows with the leak filter, on one core."""
     from collections import Counter
+
+    from env.navigator.teacher import rows
+    from train.teacher import play_teacher, refusal
 
     settings = get_profile(config.profile)
     split = "id_test"
@@ -21,7 +24,20 @@ def generate(config: Config) -> dict[str, Any]:
         good_instance(settings, split, n, Counter())
         n += 1
     seconds = time.process_time() - begun
-    return {"profile": config.profile, "instances": n, "cpu_seconds": seconds, "instances_per_cpu_second": n / seconds}
+    played = list(instances(settings, "train", 0, 30))
+    begun, taught = time.process_time(), 0
+    while time.process_time() - begun < 5:
+        for instance in played:
+            episode, steps = play_teacher(instance, style=config.teacher.style, noise=config.teacher.noise, seed=0)
+            if refusal(episode, steps) is None:
+                taught += len(list(rows(instance, steps)))
+    return {
+        "profile": config.profile,
+        "instances": n,
+        "cpu_seconds": seconds,
+        "instances_per_cpu_second": n / seconds,
+        "teacher_rows_per_cpu_second": taught / (time.process_time() - begun),
+    }
 
 
 def env(config: Config) -> dict[str, Any]:
