@@ -177,14 +177,11 @@ class _Document:
 
     def _number(self, attribute: Attribute, centre: float) -> int:
         """A number near `centre` that no other field of this attribute shows."""
-        used = self.used_numbers[attribute.name]
-        spread = _SPREAD
-        while True:
-            number = round(centre * (1 + spread * (2 * self.dice.random() - 1)))
-            if number not in used:
-                used.add(number)
-                return number
+        used, random, spread = self.used_numbers[attribute.name], self.dice.random, _SPREAD
+        while (number := round(centre * (1 + spread * (2 * random() - 1)))) in used:
             spread *= 1.02
+        used.add(number)
+        return number
 
     def _value(self, attribute: Attribute, centre: float) -> Value:
         current = grammar.write_number(attribute, self._number(attribute, centre))
@@ -193,15 +190,18 @@ class _Document:
         return Value(current, grammar.write_number(attribute, self._number(attribute, centre)))
 
     def _years(self, value: Value) -> tuple[int, int] | None:
-        return self.dice.years() if value.old is not None and self.dice.random() < 0.5 else None
+        if value.old is None or self.dice.random() >= 0.5:
+            return None
+        return self.dice.years()
 
     def _link(self, targets: list[str], taken: str | None) -> Value:
         """A link to one of `targets`; a twin's differs from that of its original (`taken`)."""
-        while (current := self.dice.pick(targets)) == taken:
+        random, n = self.dice.random, len(targets)
+        while (current := targets[int(random() * n)]) == taken:
             pass
-        if self.dice.random() >= self.settings.superseded_link:
+        if random() >= self.settings.superseded_link:
             return Value(current)
-        while (old := self.dice.pick(targets)) == current:
+        while (old := targets[int(random() * n)]) == current:
             pass
         return Value(current, old)
 
@@ -224,9 +224,8 @@ class _Document:
                 values = (self._value(register.attributes[0], centres[0]), self._value(register.attributes[1], centres[1]))
                 years = (self._years(values[0]), self._years(values[1]))
                 record = _Record(register, name, base, chunk, link, self._years(link), values, years, dice.pick(register.states))
-                records.append(record)
-            for record in records:
                 record.text = record.fixed_text()
+                records.append(record)
             fixed = header + count_tokens("\n".join([record.text for record in records]))
             if fixed + _MIN_NOTE * len(records) <= self.lengths[i][chunk]:
                 return records
@@ -252,7 +251,7 @@ class _Document:
         header = f"{section} · part {part}"
         lines, left = [header], tokens - count_tokens(header)
         while left > 0:
-            size = left if left <= 60 else self.dice.between(25, 45)
+            size = left if left <= 90 else self.dice.between(40, 70)
             who = self.dice.pick(self.base_names[1])
             lines.append(f"{who}: {make_filler(self.dice, size - 3)}" if size > 8 else make_filler(self.dice, size))
             left -= size
