@@ -35,7 +35,7 @@ class Degenerate(StrEnum):
     REPEATED = "repeated"
     """Less than a third of its words are different ones."""
     COPIED = "copied"
-    """It stands word for word in one of the items it replaces, and takes nine tenths of the summary cap or more."""
+    """Its words are a piece of what it replaces, whatever stands between them, and it takes nine tenths of the summary cap or more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,10 +100,9 @@ def degenerate(summary: Item, replaced: Collection[str], rules: Rules) -> Degene
         return Degenerate.EMPTY
     if len(words) >= _REPEATING and 3 * len(set(words)) < len(words):
         return Degenerate.REPEATED
-    plain = " ".join(summary.text.split())
-    if 10 * summary.tokens >= 9 * rules.summary_cap and any(plain in " ".join(text.split()) for text in replaced):
-        return Degenerate.COPIED
-    return None
+    source = [word.lower() for text in replaced for word in _WORD.findall(text)]
+    long = 10 * summary.tokens >= 9 * rules.summary_cap
+    return Degenerate.COPIED if long and f" {' '.join(words)} " in f" {' '.join(source)} " else None
 
 
 def _facts_kept(trace: Trace) -> float | None:

@@ -90,7 +90,10 @@ ENTRY = "Ada Lind — Lead: Bo. Notes: all of it was filed with the keys and see
         ("Bo Bo Bo Bo Bo", 5, None),
         ("Ada Lind — Lead: Bo. Notes:  all of it was filed", 18, Degenerate.COPIED),
         ("Ada Lind — Lead: Bo. Notes:  all of it was filed", 17, None),
-        ("Ada Lind - Lead: Bo. Notes: all of it was filed", 18, None),
+        ("ada lind ¦ Lead ¦ Bo ¦ Notes ¦ all of it was filed", 18, Degenerate.COPIED),
+        ("something else Ada Lind — Lead: Bo. Notes", 18, Degenerate.COPIED),
+        ("Ada Lind — Lead: Bo. Notes: all was filed", 18, None),
+        ("da Lind — Lead: Bo. Notes: all of it was filed", 18, None),
     ],
 )
 def test_what_is_no_summary(summary, tokens, kind):
