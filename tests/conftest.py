@@ -1,15 +1,77 @@
-"""Shared parts: one tiny random model and one vLLM engine for the whole session of tests."""
+"""Shared parts: a hand-made instance, one tiny random model and one vLLM engine for the whole session of tests."""
 
 from dataclasses import replace
 
 import hypothesis
 import pytest
 
+from env.navigator.instance import from_row
 from env.navigator.settings import get_profile
 
 # A busy machine is no failure.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+
+@pytest.fixture
+def village():
+    """A hand-made chain of three hops: chunk 1 leads to 5 and that to 3, which holds the answer 4,210.
+
+    Section A is chunks 0 to 3, B is 4 to 6, noise is 7; each costs 100 tokens, so that nothing needs to be compressed
+    and the fewest steps are 4.
+    """
+    sections = ["A"] * 4 + ["B"] * 3 + ["Log"]
+    texts = {
+        0: "Abe — Friend: Hal. Pay: 4,180.",
+        1: "Ada — Friend: Bo (formerly Hal). Pay: 3,100.",
+        2: "Alma — Friend: Hal. Pay: 4,190.",
+        3: "Amy — Friend: Hal. Pay: 4,210.\nAmy Minor — Friend: Bo. Pay: 4,280.",
+        4: "Bea — Ally: Abe.",
+        5: "Bo — Ally: Amy.",
+        6: "Hal — Ally: Abe.",
+        7: "Rain on <Monday>.",
+    }
+    steps = [(1, 1, "Ada", "Friend", "Bo"), (2, 5, "Bo", "Ally", "Amy"), (3, 3, "Amy", "Pay", "4,210")]
+    traps = [("superseded_link", 1, 1, "Ada", "Hal", "4,180"), ("near_miss_entity", 3, 3, "Amy Minor", "4,280", "4,280")]
+    return from_row(
+        {
+            "id": "village",
+            "seed": 0,
+            "split": "cases",
+            "n_hops": 3,
+            "doc_tokens_target": 800,
+            "doc_tokens": 800,
+            "question": "What is the pay of the ally of the friend of Ada?",
+            "answer": "4,210",
+            "answer_type": "Pay",
+            "answer_entity_type": "a",
+            "chunks": [
+                {
+                    "idx": i,
+                    "section": section,
+                    "header": section,
+                    "kind": "noise" if section == "Log" else "register",
+                    "text": texts[i],
+                    "tokens": 100,
+                    "entity_names": [line.split(" — ")[0] for line in texts[i].split("\n") if " — " in line],
+                }
+                for i, section in enumerate(sections)
+            ],
+            "evidence": [
+                {"hop": hop, "chunk_idx": chunk, "entity_type": "a", "entity": entity, "field": field, "value": value, "token_offset": 0}
+                for hop, chunk, entity, field, value in steps
+            ],
+            "distractors": [
+                {"kind": kind, "hop": hop, "chunk_idx": chunk, "entity": entity, "value": value, "wrong_answer": wrong}
+                for kind, hop, chunk, entity, value, wrong in traps
+            ],
+            "candidate_answers": ["4,210", "4,180", "4,280"],
+            "min_reads": 3,
+            "min_steps": 4,
+            "compression_required": False,
+            "env": {"ceiling": 600, "summary_cap": 10},
+        }
+    )
 
 
 @pytest.fixture(scope="session")

@@ -123,6 +123,20 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--summary-cap", type=_count, help="longest summary (default: the recorded one by the file's mean ratio)")
     _out(sub, "instance file; .gz or .zst compresses", "FILE")
 
+    for name, run, text in (
+        ("audit", commands.audit, "five probes of the episodes in trajectories: leaks, summaries, re-reads, known distractors"),
+        ("diagnose", commands.diagnose, "where the steps of the episodes in trajectories go"),
+    ):
+        sub = command(name, run, text)
+        sub.add_argument("files", type=Path, nargs="+", metavar="FILE", help="trajectories, or rows as for --actions of replay")
+        _instances(sub, several=True)
+        sub.add_argument("--out", type=Path, metavar="FILE", help="the same figures as JSON")
+
+    sub = command("inspect", commands.inspect, "write an instance, or a whole file of them, as a page")
+    sub.add_argument("file", type=Path, metavar="FILE", help="from `navigator generate`")
+    sub.add_argument("--id", metavar="ID", help="instance to show (default: a summary of all)")
+    _out(sub, "page, self-contained HTML", "FILE")
+
     sub = command("report", commands.report, "write report.html and results.json of a run again")
     sub.add_argument("run", type=Path, metavar="DIR", help="folder of the run")
 

@@ -8,7 +8,7 @@ import json
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from env.errors import InputError, SettingError
 
@@ -189,6 +189,52 @@ def recount(arguments: Namespace) -> int:
         f"{arguments.out}: {report['instances']} instances, {report['ratio']:.3f} tokens of {arguments.tokens} for one recorded; "
         f"ceiling {report['ceiling']}, summaries up to {report['summary_cap']}; {report['without_compression']} need no compression"
     )
+    return 0
+
+
+def audit(arguments: Namespace) -> int:
+    """Five probes of trajectories."""
+    _config(arguments)
+    files, instances = [[_existing(path) for path in paths] for paths in (arguments.files, arguments.instances)]
+    from train.trace_reports import audit_files
+
+    return _figures(audit_files(files, instances), arguments.out)
+
+
+def diagnose(arguments: Namespace) -> int:
+    """Where the steps go."""
+    _config(arguments)
+    files, instances = [[_existing(path) for path in paths] for paths in (arguments.files, arguments.instances)]
+    from train.trace_reports import diagnose_files
+
+    return _figures(diagnose_files(files, instances), arguments.out)
+
+
+def _figures(found: dict[str, dict[str, Any]], out: Path | None) -> int:
+    """Write the figures of some files where they are wanted, and print them in any case."""
+    from env.files import atomic_write
+    from train.figures import table
+
+    if out is not None:
+        with atomic_write(out) as stream:
+            stream.write(json.dumps(found, indent=2) + "\n")
+    print("\n\n".join(f"{name}\n{table(splits)}" for name, splits in found.items()))
+    return 0
+
+
+def inspect(arguments: Namespace) -> int:
+    """An instance, or a file of them, as a page."""
+    _config(arguments)
+    path = _existing(arguments.file)
+    if arguments.id is None:
+        from train.split_page import write_split_page
+
+        print(f"{arguments.out}: {write_split_page(path, arguments.out)} instances")
+    else:
+        from train.instance_page import find_instance, write_instance_page
+
+        write_instance_page(find_instance(path, arguments.id), arguments.out)
+        print(arguments.out)
     return 0
 
 

@@ -4,14 +4,14 @@ Nothing is loaded from anywhere, every text is escaped, and what a run does not 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from env.errors import InputError
-from env.files import atomic_write
 from env.navigator.instance import read_rows
+from train.page import section, table, write_page
 from train.results import POLICIES, SPLITS, verdict
 from train.svg import interval_bar, line_chart
 
@@ -29,25 +29,6 @@ _CURVES = {
     },
 }
 
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1c2024;--soft:#60656c;--rule:#d9dce0;--page:#fff;--accent:#2456c7;--alarm:#b3261e}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa1a9;--rule:#343a40;--page:#14171a;--accent:#7aa2ff;--alarm:#ff8a80}}
-*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:62rem;margin:0 auto;padding:2rem 1rem 4rem}h1{font-size:1.6rem;margin:0}h2{font-size:1.1rem;margin:2.5rem 0 .5rem}
-p{margin:.3rem 0;color:var(--soft)}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:left;padding:.35rem .8rem .35rem 0;border-bottom:1px solid var(--rule);vertical-align:top;white-space:nowrap}
-th{font-weight:600;color:var(--soft);font-size:.85rem;white-space:normal;vertical-align:bottom}td small{color:var(--soft)}
-.curves{display:grid;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));gap:1rem}figure{margin:0}
-figcaption{font-size:.85rem;color:var(--soft)}
-svg{width:100%;height:auto;display:block}.axis{fill:none;stroke:var(--rule)}.line{fill:none;stroke:var(--accent);stroke-width:1.6}
-svg text{font-size:10px;fill:var(--soft)}.end{text-anchor:end}
-.bar{width:9rem;height:.7rem}.track{fill:var(--rule)}.fill{fill:var(--accent);opacity:.75}
-.whisker{stroke:var(--ink);stroke-width:2}
-pre{overflow-x:auto;font-size:.8rem;border:1px solid var(--rule);padding:.8rem}.alarm{color:var(--alarm)}
-@media print{body{font-size:11px}main{max-width:none;padding:0}h2{break-after:avoid}figure,tr{break-inside:avoid}
-.scroll{overflow:visible}th,td{white-space:normal;padding-right:.4rem}.bar{display:none}}
-"""
-
 
 def write_report(run: Path) -> Path:
     """Write `run/report.html` from what the folder holds and return its path. InputError when there are no results."""
@@ -60,40 +41,22 @@ def write_report(run: Path) -> Path:
     intro = "Long-context navigator: held-out episodes, 95% intervals, everything counted per episode."
     parts = [
         f"<h1>{escape(run.name)}</h1><p>{intro}</p>",
-        _section("Accuracy", _accuracy(results["policies"])),
-        _section("Paired comparisons", _comparisons(results["comparisons"])),
-        _section("Accuracy by hops", _by_hops(summaries)),
-        _section("How episodes go", _behaviour(summaries)),
-        _section("Alarms", _alarms(run)),
-        _section("Training", _curves(run)),
-        _section("Time", _time(results["seconds"], manifests)),
-        _section("Made with", _made_with(manifests)),
+        section("Accuracy", _accuracy(results["policies"])),
+        section("Paired comparisons", _comparisons(results["comparisons"])),
+        section("Accuracy by hops", _by_hops(summaries)),
+        section("How episodes go", _behaviour(summaries)),
+        section("Alarms", _alarms(run)),
+        section("Training", _curves(run)),
+        section("Time", _time(results["seconds"], manifests)),
+        section("Made with", _made_with(manifests)),
     ]
     page = run / "report.html"
-    with atomic_write(page) as stream:
-        stream.write(
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f"<title>{escape(run.name)}</title><style>{_STYLE}</style></head><body><main>{''.join(parts)}</main></body></html>\n"
-        )
+    write_page(page, run.name, "".join(parts))
     return page
 
 
 def _json(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{body}</section>" if body else ""
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are HTML already."""
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    if not body:
-        return ""
-    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return f'<div class="scroll"><table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _share(numbers: Mapping[str, Any] | None) -> str:
@@ -109,7 +72,7 @@ def _accuracy(policies: Mapping[str, Any]) -> str:
     for name, splits in policies.items():
         rewards = [f"{splits[s]['reward']:.3f}" if s in splits else "" for s in SPLITS.values()]
         rows.append([escape(name), *(_share(splits.get(s)) for s in SPLITS.values()), *rewards])
-    return _table(["policy", "ID", "OOD", "ID reward", "OOD reward"], rows)
+    return table(["policy", "ID", "OOD", "ID reward", "OOD reward"], rows)
 
 
 def _comparisons(comparisons: Mapping[str, Any]) -> str:
@@ -120,7 +83,7 @@ def _comparisons(comparisons: Mapping[str, Any]) -> str:
             span = f"{c['difference']:+.3f} <small>[{low:+.3f}, {high:+.3f}]</small>"
             counts = f"+{c['gained']} / -{c['lost']} of {c['n']}"
             rows.append([escape(name.replace("_", " ")), short.upper(), span, counts, f"{c['p_value']:.2g}", verdict(c)])
-    return _table(["", "split", "difference", "gained / lost", "p (exact McNemar)", ""], rows)
+    return table(["", "split", "difference", "gained / lost", "p (exact McNemar)", ""], rows)
 
 
 def _by_hops(summaries: Mapping[str, Mapping[str, Any]]) -> str:
@@ -132,7 +95,7 @@ def _by_hops(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     }
     columns = sorted({column for own in found.values() for column in own})
     head = ["policy", *(f"{SPLITS.get(split, split).upper()}, {hops} hops" for split, hops in columns)]
-    return _table(head, ([escape(name), *(_share(own.get(column)) for column in columns)] for name, own in found.items()))
+    return table(head, ([escape(name), *(_share(own.get(column)) for column in columns)] for name, own in found.items()))
 
 
 def _behaviour(summaries: Mapping[str, Mapping[str, Any]]) -> str:
@@ -144,7 +107,7 @@ def _behaviour(summaries: Mapping[str, Mapping[str, Any]]) -> str:
             counts = [f"{s['steps_over_min']:+.2f}", kept, str(s["failures"])]
             rows.append([escape(name), escape(SPLITS.get(split, split).upper()), *(f"{x:.3f}" for x in shares), *counts])
     head = ["policy", "split", "answered", "over ceiling", "out of steps", "uses COMPRESS", "invalid steps", "fell for distractor"]
-    return _table([*head, "steps over min", "facts kept", "failed"], rows)
+    return table([*head, "steps over min", "facts kept", "failed"], rows)
 
 
 def _metrics(run: Path, stage: str) -> list[dict[str, Any]]:
@@ -171,7 +134,7 @@ def _curves(run: Path) -> str:
 def _time(seconds: Mapping[str, float], manifests: Mapping[str, Mapping[str, Any]]) -> str:
     cpu = {name: f"{m['cpu_seconds']:.0f}" for name, m in manifests.items() if "cpu_seconds" in m}
     rows = [[escape(name), f"{s:.0f}", cpu.get(name, "")] for name, s in seconds.items()]
-    return _table(["stage", "wall seconds", "CPU seconds"], rows)
+    return table(["stage", "wall seconds", "CPU seconds"], rows)
 
 
 def _made_with(manifests: Mapping[str, Mapping[str, Any]]) -> str:

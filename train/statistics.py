@@ -1,6 +1,7 @@
 """Intervals and paired tests on episode outcomes.
 
-Shares get Wilson intervals. Two policies on the same instances are compared in pairs: an exact McNemar test on
+Shares get Wilson intervals, means a bootstrap that resamples instances: episodes of one instance are alike, and never
+count as so many observations. Two policies on the same instances are compared in pairs: an exact McNemar test on
 the discordant ones, and a bootstrap interval of the difference that resamples instances.
 """
 
@@ -14,7 +15,7 @@ import numpy as np
 RESAMPLES = 10_000
 
 
-def wilson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson score interval of a share; (0, 1) without observations."""
     if n == 0:
         return 0.0, 1.0
@@ -34,6 +35,40 @@ def bootstrap_mean(values: Sequence[float], *, seed: int = 0, confidence: float 
     means = np.concatenate([generator.choice(sample, (RESAMPLES // 10, len(sample))).mean(axis=1) for _ in range(10)])
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def clustered_share(values: Sequence[bool], clusters: Sequence[str]) -> tuple[float, float]:
+    """Wilson interval of a share of episodes.
+
+    Where an instance was played more than once the number of instances stands for that of episodes, as if those of one
+    instance all said the same: wide rather than narrow.
+    """
+    n = len(set(clusters))
+    return wilson(n * sum(values) / max(1, len(values)), n)
+
+
+def clustered_means(
+    columns_F: Sequence[Sequence[float | None]], clusters: Sequence[str], *, seed: int = 0, confidence: float = 0.95
+) -> list[tuple[float, float]]:
+    """Percentile intervals of the mean of each column over episodes, None left out; whole clusters are resampled."""
+    place = {cluster: at for at, cluster in enumerate(dict.fromkeys(clusters))}
+    sums_CF = np.zeros((len(place), len(columns_F)))
+    counts_CF = np.zeros_like(sums_CF)
+    for f, column in enumerate(columns_F):
+        for cluster, value in zip(clusters, column, strict=True):
+            if value is not None:
+                sums_CF[place[cluster], f] += value
+                counts_CF[place[cluster], f] += 1
+    generator = np.random.default_rng(seed)
+    means_RF = []
+    for _ in range(10):
+        # How often each cluster is drawn: the same resamples for every column.
+        drawn_RC = generator.multinomial(len(place), [1 / len(place)] * len(place), size=RESAMPLES // 10).astype(float)
+        with np.errstate(invalid="ignore"):
+            means_RF.append((drawn_RC @ sums_CF) / (drawn_RC @ counts_CF))
+    # A resample without one value of a column has no mean of it.
+    low_F, high_F = np.nanquantile(np.concatenate(means_RF), [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return [(float(low), float(high)) for low, high in zip(low_F, high_F, strict=True)]
 
 
 def mcnemar(gained: int, lost: int) -> float:

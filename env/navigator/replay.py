@@ -6,7 +6,8 @@ from typing import Any
 
 from env.errors import InputError
 from env.navigator.episode import NavigatorEpisode
-from env.navigator.instance import Instance, from_row, read_rows, write_rows
+from env.navigator.instance import Instance, read_rows, write_rows
+from env.navigator.traces import known_instances
 
 _COUNTS = ("steps_used", "n_reads", "n_compress", "n_drop", "n_invalid")
 
@@ -44,12 +45,7 @@ def replay_row(instance: Instance, responses: Sequence[str]) -> dict[str, Any]:
 
 def replay(instances: Path, actions: Path, out: Path) -> int:
     """Write one row for each row {"instance_id", "responses"} of `actions`; returns their number. InputError with file and line."""
-    known: dict[str, Instance] = {}
-    for where, row in read_rows(instances):
-        instance = from_row(row, where)
-        if instance.id in known:
-            raise InputError(f"{where}: instance {instance.id!r} is there twice; a response could mean either")
-        known[instance.id] = instance
+    known = known_instances([instances])
 
     def rows() -> Iterator[dict[str, Any]]:
         for where, row in read_rows(actions):

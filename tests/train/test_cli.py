@@ -15,7 +15,7 @@ from train.checks import check_adapter, check_model
 from train.cli import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = "run generate validate teacher pretrain model sft grpo evaluate replay recount report bench".split()
+COMMANDS = "run generate validate teacher pretrain model sft grpo evaluate replay recount audit diagnose inspect report bench".split()
 
 
 def failure(arguments, capsys):
