@@ -3,6 +3,8 @@
 An example is a context (a question, a map, a chunk or two, or nothing) and lines to complete from it:
 
     Amber Falcon: Lead = | Ada Lind                          the current value, beside old ones and twins
+    need Lead of Amber Falcon. | Amber Falcon: Lead = Ada Lind.     a need said again with what is found
+    Amber Falcon: Budget = 4,885. so | 4,885                 a value said again
     Lead Ada Lind of | Amber Falcon                          the entry that a value belongs to
     Amber Falcon — Lead: Ada Lind = | Amber Falcon           the entry that is being read
     Ada Lind in People: | Ada Baker ≤ Ada Lind ≤ Cyril Nash, chunk 9.     a range of the map
@@ -55,8 +57,16 @@ def value_lines(rng: Random, chunks: list[Chunk]) -> list[Line]:
     for chunk in chunks:
         for entry in read_chunk(chunk.text):
             for field, value in entry.fields.items():
-                given = f"{entry.name}: {field} =" if rng.random() < 0.5 else f"{entry.name} has {field}"
-                lines.append((given, f"{value.current}."))
+                fact = f"{entry.name}: {field} = {value.current}."
+                form = rng.random()
+                if form < 0.3:
+                    lines.append((f"need {field} of {entry.name}.", fact))
+                elif form < 0.55:
+                    lines.append((f"{fact} so", f"{value.current}."))
+                elif form < 0.8:
+                    lines.append((f"{entry.name}: {field} =", f"{value.current}."))
+                else:
+                    lines.append((f"{entry.name} has {field}", f"{value.current}."))
     return lines
 
 
