@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from env import make
 from env.navigator.generate import good_instance, instances
 from env.navigator.settings import get_profile
 from train.config import Config
@@ -42,10 +43,9 @@ def generate(config: Config) -> dict[str, Any]:
 
 def env(config: Config) -> dict[str, Any]:
     """Oracle episodes, every prompt rendered."""
-    from env.navigator.environment import NavigatorEnvironment
     from env.navigator.policies import Oracle
 
-    environment = NavigatorEnvironment()
+    environment = make("navigator")
     played = list(instances(get_profile(config.profile), "id_test", 0, 50))
     begun, steps = time.process_time(), 0
     while time.process_time() - begun < 10:
@@ -63,12 +63,11 @@ def rollout(config: Config) -> dict[str, Any]:
     """The same sampled episodes by vLLM with the step-level scheduler, and by transformers in lockstep."""
     from dataclasses import replace
 
-    from env.navigator.environment import NavigatorEnvironment
     from rollout.engine import Sampling
     from rollout.scheduler import EpisodeTask, RolloutStats
     from train.engines import open_engine
 
-    environment = NavigatorEnvironment()
+    environment = make("navigator")
     played = list(instances(get_profile(config.profile), "dev", 0, 8))
     tasks = [
         EpisodeTask(instance_id=instance.id, episode=g, make=lambda instance=instance: environment.episode(instance))

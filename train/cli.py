@@ -111,6 +111,12 @@ def build_parser() -> argparse.ArgumentParser:
     _instances(sub, several=True)
     _out(sub, "folder of trajectories.jsonl and summary.json")
 
+    sub = command("baselines", commands.baselines, "what is answered without navigating; exit 1 when the environment is not valid")
+    _instances(sub, several=True)
+    sub.add_argument("--model", metavar="MODEL", help="model folder or hub name (default: the mechanical baselines alone)")
+    sub.add_argument("--n", type=_count, help="instances of each file (default: all)")
+    _out(sub, "folder of baselines.json and the model's replies")
+
     sub = command("replay", commands.replay, "play recorded responses and say what each step did")
     _instances(sub)
     sub.add_argument("--actions", type=Path, required=True, metavar="FILE", help='rows {"instance_id", "responses": [text, ...]}')

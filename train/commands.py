@@ -168,6 +168,26 @@ def evaluate(arguments: Namespace) -> int:
     return 0
 
 
+def baselines(arguments: Namespace) -> int:
+    """Baselines and the gate; 1 when it complains."""
+    config = _config(arguments)
+    instances = [_existing(path) for path in arguments.instances]
+    from train.checks import check_model
+
+    if arguments.model:
+        check_model(arguments.model)
+    from train.baselines import gate, run_baselines, table, undecided
+
+    results = run_baselines(config, instances=instances, out=arguments.out, model=arguments.model, n=arguments.n)
+    complaints, silent = gate(results), undecided(results)
+    print("\n".join([table(results), *silent, *complaints]))
+    if complaints:
+        print("environment not valid", file=sys.stderr)
+        return 1
+    print("environment valid" + (", by the readers that can judge" if silent else ""))
+    return 0
+
+
 def replay(arguments: Namespace) -> int:
     """Recorded responses through the environment."""
     _config(arguments)

@@ -7,17 +7,19 @@ rest is running, and a stopped evaluation goes on from them, unless weights, ins
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from env import make
 from env.errors import InputError
 from env.files import atomic_write
 from env.navigator.instance import dump_row, write_rows
 from env.navigator.policies import POLICIES
-from env.registry import ENVIRONMENTS
+from env.registry import Environment
 from rollout.engine import Adapter, Sampling
 from rollout.records import Trajectory, to_row
 from rollout.scheduler import EpisodeTask, play
@@ -45,15 +47,8 @@ def run_evaluation(
 
     `policy` is a reference policy or a model; `runner` may bring an engine that serves that model.
     """
-    environment = ENVIRONMENTS["navigator"]()
-    loaded = [instance for path in instances for instance in _first(environment.read(path), n or config.evaluate.n)]
-    if not loaded:
-        raise InputError(f"{', '.join(map(str, instances))}: no instance to evaluate on")
-    seen: set[str] = set()
-    for instance in loaded:
-        if instance.id in seen:
-            raise InputError(f"{', '.join(map(str, instances))}: instance {instance.id} comes twice; an episode may count once")
-        seen.add(instance.id)
+    environment = make("navigator")
+    loaded = load_instances(environment, instances, n or config.evaluate.n)
     key = partial_key(config, policy=policy, adapter=adapter, instances=instances)
     out.mkdir(parents=True, exist_ok=True)
     with _Partial(out / "partial.jsonl", key) as done, ExitStack() as stack:
@@ -86,6 +81,20 @@ def run_evaluation(
     return summary
 
 
+def load_instances(environment: Environment, paths: Sequence[Path], n: int | None) -> list[Any]:
+    """The first `n` instances of each file (None: all). InputError when there is none, or one comes twice."""
+    names = ", ".join(map(str, paths))
+    loaded = [instance for path in paths for instance in islice(environment.read(path), n)]
+    if not loaded:
+        raise InputError(f"{names}: no instance to evaluate on")
+    seen: set[str] = set()
+    for instance in loaded:
+        if instance.id in seen:
+            raise InputError(f"{names}: instance {instance.id} comes twice; an episode may count once")
+        seen.add(instance.id)
+    return loaded
+
+
 def partial_key(config: Config, *, policy: str, adapter: Path | None, instances: Sequence[Path]) -> str:
     """What a finished episode depends on.
 
@@ -107,13 +116,6 @@ def _stamp(folder: Path) -> list[list[Any]]:
     """Name, size and time of the files in a model folder; nothing for a hub name."""
     files = sorted(path for path in folder.glob("*") if path.is_file())
     return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-
-
-def _first(instances: Iterator[Any], n: int | None) -> Iterator[Any]:
-    for number, instance in enumerate(instances):
-        if n is not None and number >= n:
-            return
-        yield instance
 
 
 class _Partial:

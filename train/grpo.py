@@ -16,8 +16,8 @@ from typing import Any
 
 from transformers import AutoTokenizer, TrainerCallback
 
+from env import make
 from env.errors import InputError, SettingError
-from env.registry import ENVIRONMENTS
 from rollout.engine import Adapter, Sampling
 from rollout.records import Group, Trajectory
 from rollout.scheduler import EpisodeTask, RolloutStats
@@ -154,7 +154,7 @@ def run_grpo(config: Config, instances: Path, out: Path, *, model: str | None = 
     """
     model = model or config.model.path
     settings = config.grpo
-    environment = ENVIRONMENTS["navigator"]()
+    environment = make("navigator")
     loaded = list(environment.read(instances))
     if not loaded:
         raise InputError(f"{instances}: no instance in it")

@@ -16,14 +16,15 @@ RESAMPLES = 10_000
 
 
 def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson score interval of a share; (0, 1) without observations."""
+    """Wilson score interval of a share; (0, 1) without observations. An expected number of successes is taken as one observed."""
     if n == 0:
         return 0.0, 1.0
     z, p = NormalDist().inv_cdf((1 + confidence) / 2), successes / n
     centre = p + z * z / (2 * n)
     spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    # At the ends the exact bound is 0 or 1; the formula misses it by a rounding error.
+    return (centre - spread) / scale if successes > 0 else 0.0, (centre + spread) / scale if successes < n else 1.0
 
 
 def bootstrap_mean(values: Sequence[float], *, seed: int = 0, confidence: float = 0.95) -> tuple[float, float]:

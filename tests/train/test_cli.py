@@ -68,6 +68,7 @@ def test_the_installed_command_is_this_one():
         (["sft", "--rows", "absent.jsonl", "--out", "f"], "absent.jsonl: no such file or folder"),
         (["grpo", "--instances", "absent.jsonl", "--out", "f"], "absent.jsonl: no such file or folder"),
         (["evaluate", "--policy", "oracle", "--instances", "absent.jsonl", "--out", "f"], "absent.jsonl: no such file or folder"),
+        (["baselines", "--instances", "absent.jsonl", "--out", "f"], "absent.jsonl: no such file or folder"),
         (["report", "absent"], "absent: no such file or folder"),
         (["bench", "env", "--config", "absent.yaml"], "absent.yaml: cannot be read as a configuration (No such file or directory)"),
         (["bench", "env", "--set", "grpo.learning_rat=1"], "--set grpo.learning_rat=1: grpo.learning_rat is no setting; the nearest one is "
