@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAD, UNKNOWN, SYSTEM, USER, ASSISTANT, END = "<pad>", "<unk>", "<system>", "<user>", "<assistant>", "<end>"
 _PUNCTUATION = ".,:;?!()[]–—·-=≤|/'\"<>"
-_PIECES = r" ?(?:[^\W\d_]+|20[12]\d(?![\d,-])|(?<![\d,-])\d{1,2}(?!\d|[,-]\d)|\d|[^\w\s])|\s"
+_PIECES = r" ?(?:[^\W\d_]+|20(?:1\d|2[0-4])(?![\d,-])|(?<![\d,-])\d{1,2}(?!\d|[,-]\d)|\d|[^\w\s])|\s"
 _PROMPT_WORDS = """
 ACTION Action Answer Budget Ceiling Chunk Compressed Context Document Dropped END Error Follow Held If Last Ledger Map Memory Next
 None Nothing OK Only Question Read Reply Result Rules State Step Steps THOUGHT Tokens Use Used Write You a above action after all

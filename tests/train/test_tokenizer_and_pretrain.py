@@ -85,3 +85,8 @@ def test_pretraining_writes_a_model_folder_and_goes_on_where_it_stopped(tmp_path
     assert [row["tokens"] for row in rows] == [2048, 4096, 6144, 8192]
     assert (tmp_path / "base" / "model.safetensors").exists()
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_every_number_is_known_years_or_not(tokenizer):
+    ids = tokenizer([f"Badge: {number}." for number in range(100, 10_000)], add_special_tokens=False)["input_ids"]
+    assert tokenizer.unk_token_id not in {token for row in ids for token in row}
