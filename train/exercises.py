@@ -4,7 +4,7 @@ An example is a context (a question, a map, a chunk or two, or nothing) and line
 
     Amber Falcon: Lead = | Ada Lind                          the current value, beside old ones and twins
     need Lead of Amber Falcon. | Amber Falcon: Lead = Ada Lind.     a need said again with what is found
-    Amber Falcon: Budget = 4,885. so | 4,885                 a value said again
+    Amber Falcon: Budget = 4,885. two words | 4,885         a value said again, behind any two words
     Lead Ada Lind of | Amber Falcon                          the entry that a value belongs to
     Amber Falcon — Lead: Ada Lind = | Amber Falcon           the entry that is being read
     Ada Lind in People: | Ada Baker ≤ Ada Lind ≤ Cyril Nash, chunk 9.     a range of the map
@@ -51,7 +51,7 @@ def documents(settings: Settings, seed: int) -> Iterator[Instance]:
         index += 1
 
 
-def value_lines(rng: Random, chunks: list[Chunk]) -> list[Line]:
+def value_lines(rng: Random, chunks: list[Chunk], vocabulary: list[str]) -> list[Line]:
     """Current values of random fields of the chunks' entries."""
     lines = []
     for chunk in chunks:
@@ -62,7 +62,7 @@ def value_lines(rng: Random, chunks: list[Chunk]) -> list[Line]:
                 if form < 0.3:
                     lines.append((f"need {field} of {entry.name}.", fact))
                 elif form < 0.55:
-                    lines.append((f"{fact} so", f"{value.current}."))
+                    lines.append((f"{fact} {rng.choice(vocabulary)} {rng.choice(vocabulary)}", f"{value.current}."))
                 elif form < 0.8:
                     lines.append((f"{entry.name}: {field} =", f"{value.current}."))
                 else:
@@ -141,7 +141,7 @@ def make_example(rng: Random, instance: Instance, vocabulary: list[str], names_o
         return Example(context=[], lines=reading_lines(rng, rng.sample(registers, 2)))
     question, chain = chain_lines(rng, instance)
     chunk = rng.sample(registers, 1)
-    values, ranges = value_lines(rng, chunk), range_lines(rng, instance.chunks, names_of)
+    values, ranges = value_lines(rng, chunk, vocabulary), range_lines(rng, instance.chunks, names_of)
     if long:
         lines = rng.sample(values, min(12, len(values))) + rng.sample(owner_lines(chunk), 4) + rng.sample(ranges, 3) + chain
         context = [question, render_map(instance), *(c.text for c in chunk)]
