@@ -5,7 +5,6 @@ reader is measured against itself: a model that cannot answer with the full docu
 chunk, and a document that does not fit the model is never cut.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +19,11 @@ from rollout.records import Trajectory, to_row
 from rollout.scheduler import EpisodeTask
 from rollout.seeds import derive
 from train import manifest
-from train.config import Config, plain
+from train.config import Config, file_digest, plain
 from train.engines import Runner, open_engine
 from train.evaluate import load_instances
 from train.progress import Progress
-from train.statistics import wilson
+from train.statistics import wilson, with_interval
 
 VERSION = 1
 MARGIN = 0.1
@@ -41,7 +40,7 @@ def run_baselines(
     inputs = {
         "model": model,
         "n": n,
-        "instances": [hashlib.sha256(path.read_bytes()).hexdigest() for path in instances],
+        "instances": [file_digest(path) for path in instances],
         "temperature": config.evaluate.temperature,
         "engine": plain(config.engine),
         "seed": config.seed,
@@ -193,5 +192,4 @@ def _cell(numbers: Mapping[str, Any]) -> str:
         return f"does not fit: {fit['prompt_tokens']}+{fit['max_tokens']} > {fit['max_model_len']} tokens"
     if not numbers["n"]:
         return "-"
-    low, high = numbers["interval"]
-    return f"{numbers['accuracy']:.3f} [{low:.3f}, {high:.3f}] n={numbers['n']}"
+    return with_interval(numbers["accuracy"], numbers["interval"], numbers["n"])

@@ -7,6 +7,7 @@ loads only the libraries that it needs.
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,29 +215,28 @@ def recount(arguments: Namespace) -> int:
 
 def audit(arguments: Namespace) -> int:
     """Five probes of trajectories."""
-    _config(arguments)
-    files, instances = [[_existing(path) for path in paths] for paths in (arguments.files, arguments.instances)]
     from train.trace_reports import audit_files
 
-    return _figures(audit_files(files, instances), arguments.out)
+    return _figures(arguments, audit_files)
 
 
 def diagnose(arguments: Namespace) -> int:
     """Where the steps go."""
-    _config(arguments)
-    files, instances = [[_existing(path) for path in paths] for paths in (arguments.files, arguments.instances)]
     from train.trace_reports import diagnose_files
 
-    return _figures(diagnose_files(files, instances), arguments.out)
+    return _figures(arguments, diagnose_files)
 
 
-def _figures(found: dict[str, dict[str, Any]], out: Path | None) -> int:
-    """Write the figures of some files where they are wanted, and print them in any case."""
+def _figures(arguments: Namespace, look: Callable[[Sequence[Path], Sequence[Path]], dict[str, dict[str, Any]]]) -> int:
+    """Write what `look` finds in trajectories where it is wanted, and print it in any case."""
+    _config(arguments)
+    files, instances = [[_existing(path) for path in paths] for paths in (arguments.files, arguments.instances)]
     from env.files import atomic_write
     from train.figures import table
 
-    if out is not None:
-        with atomic_write(out) as stream:
+    found = look(files, instances)
+    if arguments.out is not None:
+        with atomic_write(arguments.out) as stream:
             stream.write(json.dumps(found, indent=2) + "\n")
     print("\n\n".join(f"{name}\n{table(splits)}" for name, splits in found.items()))
     return 0

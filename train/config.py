@@ -142,6 +142,12 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
     return config
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, which need not fit into memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def digest(value: Any) -> str:
     """A short fingerprint of settings or other JSON values; equal for equal content."""
     return hashlib.sha256(json.dumps(plain(value), sort_keys=True).encode()).hexdigest()[:16]

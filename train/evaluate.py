@@ -5,7 +5,6 @@ failed by an error of the engine counts as wrong and is counted apart. Finished 
 rest is running, and a stopped evaluation goes on from them, unless weights, instances or settings have changed.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from rollout.engine import Adapter, Sampling
 from rollout.records import Trajectory, to_row
 from rollout.scheduler import EpisodeTask, play
 from rollout.seeds import derive
-from train.config import Config, digest, plain
+from train.config import Config, digest, file_digest, plain
 from train.engines import Runner, open_engine
 from train.progress import Progress
 from train.statistics import bootstrap_mean, wilson
@@ -105,7 +104,7 @@ def partial_key(config: Config, *, policy: str, adapter: Path | None, instances:
         {
             "policy": [policy, None if policy in POLICIES else _stamp(Path(policy))],
             "adapter": adapter and [str(adapter), _stamp(adapter)],
-            "instances": [hashlib.sha256(path.read_bytes()).hexdigest() for path in instances],
+            "instances": [file_digest(path) for path in instances],
             "evaluate": plain(config.evaluate),
             "seed": config.seed,
         }

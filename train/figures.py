@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from train.statistics import clustered_means, clustered_share
+from train.statistics import clustered_means, clustered_share, with_interval
 
 Values = Sequence[bool | float | None]
 """One an episode; None where there was nothing to ask. Booleans make a share, numbers a mean."""
@@ -69,5 +69,4 @@ def _cell(figure: Any) -> str:
         return "-"
     if "chance" in figure:
         return f"{figure['value']:.3f} (by chance up to {figure['chance']:.3f})"
-    low, high = figure["interval"]
-    return f"{figure['value']:.3f} [{low:.3f}, {high:.3f}] n={figure['n']}"
+    return with_interval(figure["value"], figure["interval"], figure["n"])

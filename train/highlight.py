@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from env.navigator.instance import Instance
+from env.navigator.tokens import find_words
 
 KINDS = ("evidence", "superseded_link", "superseded_value", "near_miss_entity", "near_miss_value")
 """Those with a colour of their own."""
@@ -77,7 +78,5 @@ def _places(text: str, note: Note) -> list[tuple[int, int]]:
 
 def _find(line: str, words: str, start: int) -> tuple[int, int] | None:
     """The first place of some whole words."""
-    if not words:
-        return None
-    found = re.compile(rf"(?<![^\W_]){re.escape(words)}(?![^\W_])").search(line, start)
-    return found.span() if found else None
+    at = find_words(line, words, start) if words else -1
+    return (at, at + len(words)) if at >= 0 else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from env.navigator.instance import read_rows
 from train.config import plain
-from train.statistics import paired
+from train.statistics import paired, with_interval
 
 POLICIES = ("oracle", "grpo", "sft", "base", "random", "no-read")
 SPLITS = {"id_test": "id", "ood_test": "ood"}
@@ -77,5 +77,4 @@ def results_table(results: Mapping[str, Any]) -> str:
 def _cell(numbers: Mapping[str, Any] | None) -> str:
     if numbers is None:
         return "-"
-    low, high = numbers["interval"]
-    return f"{numbers['accuracy']:.3f} [{low:.3f}, {high:.3f}] n={numbers['n']}"
+    return with_interval(numbers["accuracy"], numbers["interval"], numbers["n"])

@@ -108,12 +108,15 @@ def _by_instance(samples: Sequence[Sample], most_tokens: int) -> list[MicroBatch
     batches: list[MicroBatch] = []
     for rows in members.values():
         prefix = common_prefix([row.prompt_ids for row in rows])
-        rows = sorted(rows, key=lambda s: (s.tokens, s.episode))
-        while rows:
-            taken, cost = 0, prefix
-            while taken < len(rows) and (taken == 0 or cost + rows[taken].tokens - prefix <= most_tokens):
-                cost += rows[taken].tokens - prefix
-                taken += 1
-            batches.append(MicroBatch(rows=rows[:taken], shared=True, tokens=cost))
-            rows = rows[taken:]
+        parts: list[list[Sample]] = []
+        cost = 0
+        for row in sorted(rows, key=lambda s: (s.tokens, s.episode)):
+            own = row.tokens - prefix
+            if parts and cost + own <= most_tokens:
+                parts[-1].append(row)
+                cost += own
+            else:
+                parts.append([row])
+                cost = prefix + own
+        batches += [MicroBatch(rows=part, shared=True, tokens=prefix + sum(row.tokens - prefix for row in part)) for part in parts]
     return batches

@@ -31,20 +31,18 @@ class Packed:
 
     def __init__(self, prompts_B: Sequence[Sequence[int]], keys_B: Sequence[Hashable], pad: int) -> None:
         """Rows of equal key (an instance) share what their prompts begin with."""
-        members: dict[Hashable, list[int]] = {}
-        for row, key in enumerate(keys_B):
-            members.setdefault(key, []).append(row)
-        lengths = [common_prefix([prompts_B[row] for row in rows]) for rows in members.values()]
-        prefixes = [list(prompts_B[rows[0]][:length]) for rows, length in zip(members.values(), lengths, strict=True)]
-        number = {row: k for k, rows in enumerate(members.values()) for row in rows}
-        self.rests_B = [list(prompt[lengths[number[row]] :]) for row, prompt in enumerate(prompts_B)]
+        members: dict[Hashable, list[Sequence[int]]] = {}
+        for prompt, key in zip(prompts_B, keys_B, strict=True):
+            members.setdefault(key, []).append(prompt)
+        lengths = {key: common_prefix(prompts) for key, prompts in members.items()}
+        self.rests_B = [list(prompt[lengths[key] :]) for prompt, key in zip(prompts_B, keys_B, strict=True)]
         """What is left of each prompt."""
         self.fields: dict[str, torch.Tensor] = {}
         """Arguments of a model after `accept_prefixes`: shapes (K, P), (K, P), (B,); none when nothing is shared."""
-        if any(lengths):
-            ids_KP, mask_KP = pad_left(prefixes, pad)
-            of_B = torch.tensor([number[row] for row in range(len(prompts_B))])
-            self.fields = {"prefix_ids": ids_KP, "prefix_mask": mask_KP, "prefix_of": of_B}
+        if any(lengths.values()):
+            ids_KP, mask_KP = pad_left([prompts[0][: lengths[key]] for key, prompts in members.items()], pad)
+            number = {key: k for k, key in enumerate(members)}
+            self.fields = {"prefix_ids": ids_KP, "prefix_mask": mask_KP, "prefix_of": torch.tensor([number[key] for key in keys_B])}
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -27,6 +27,12 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, f
     return (centre - spread) / scale if successes > 0 else 0.0, (centre + spread) / scale if successes < n else 1.0
 
 
+def with_interval(value: float, interval: Sequence[float], n: int) -> str:
+    """A figure for a terminal: `0.600 [0.544, 0.654] n=300`."""
+    low, high = interval
+    return f"{value:.3f} [{low:.3f}, {high:.3f}] n={n}"
+
+
 def bootstrap_mean(values: Sequence[float], *, seed: int = 0, confidence: float = 0.95) -> tuple[float, float]:
     """Percentile interval of a mean, one value per instance."""
     if not values:

@@ -8,6 +8,7 @@ from typing import Any
 
 from env.files import atomic_write
 from env.navigator.episode import NavigatorEpisode
+from env.navigator.generate import report_path
 from env.navigator.instance import Instance, read_instances, write_rows
 from env.navigator.policies import Oracle
 from env.navigator.teacher import MOST_STEPS, TaughtStep, leak, rows
@@ -68,6 +69,6 @@ def write_teacher_rows(
     written = write_rows(out, taught())
     played = kept + sum(refused.values())
     report = {"style": style, "noise": noise, "played": played, "kept": kept, "refused": dict(refused), "rows": written}
-    with atomic_write(out.with_name(out.name.split(".jsonl")[0] + ".report.json")) as stream:
+    with atomic_write(report_path(out)) as stream:
         stream.write(json.dumps(report, indent=2) + "\n")
     return report

@@ -7,13 +7,12 @@ Means are kept running, and the regression sees the first instances only: memory
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from env.navigator.instance import Instance
-from env.navigator.tokens import has_words
+from env.navigator.tokens import overlap, words_of
 
 TOLERANCE = 0.06
 """Largest |AUC - 0.5| that passes."""
@@ -27,7 +26,6 @@ FEATURES = ("position", "position_in_section", "tokens", "entries", "overlap")
 COMPARISONS = ("evidence_among_registers", "answer_in_section")
 _MODELLED = 4
 _FOLDS = 5
-_WORD = re.compile(r"\w+")
 
 Row = tuple[float, ...]
 Group = list[tuple[bool, Row]]
@@ -67,7 +65,7 @@ class Mean:
 
 def _rows(instance: Instance) -> list[tuple[int, str, Row]]:
     """(chunk, section, features) of every register chunk."""
-    words = set(_WORD.findall(instance.question.lower()))
+    words = words_of(instance.question)
     sections: dict[str, list[int]] = {}
     for chunk in instance.chunks:
         sections.setdefault(chunk.section, []).append(chunk.idx)
@@ -76,10 +74,9 @@ def _rows(instance: Instance) -> list[tuple[int, str, Row]]:
         if chunk.kind == "register":
             own = sections[chunk.section]
             inside = own.index(chunk.idx) / max(1, len(own) - 1)
-            text = chunk.text.lower()
-            overlap = sum(has_words(text, word) for word in words)
             place = chunk.idx / max(1, len(instance.chunks) - 1)
-            rows.append((chunk.idx, chunk.section, (place, inside, float(chunk.tokens), float(len(chunk.entity_names)), float(overlap))))
+            features = (place, inside, float(chunk.tokens), float(len(chunk.entity_names)), float(overlap(words, chunk.text)))
+            rows.append((chunk.idx, chunk.section, features))
     return rows
 
 

@@ -15,14 +15,13 @@ from env.navigator.grammar import read_question
 from env.navigator.instance import Chunk, Instance
 from env.navigator.map import render_map
 from env.navigator.prompt import wording
-from env.navigator.reward import is_correct, terminal_reward
+from env.navigator.reward import Graded, is_correct
 from env.navigator.settings import rules_from
-from env.navigator.tokens import has_words
+from env.navigator.tokens import has_words, overlap, words_of
 from env.navigator.validator import Reading
 from env.protocol import Ending, Observation, StepResult
 
 _VALUE = re.compile(r"[\w.,-]*\d[\w.,-]*\b")
-_WORD = re.compile(r"\w+")
 
 
 class Given(StrEnum):
@@ -72,8 +71,8 @@ def single_chunk(instance: Instance) -> float | None:
 
 def top_overlap(instance: Instance) -> float:
     """The chunk that shares the most words with the question; the first of several."""
-    words = set(_WORD.findall(instance.question.lower()))
-    return _read_one(instance, max(instance.chunks, key=lambda chunk: len(words.intersection(_WORD.findall(chunk.text.lower())))))
+    words = words_of(instance.question)
+    return _read_one(instance, max(instance.chunks, key=lambda chunk: overlap(words, chunk.text)))
 
 
 def full_document(instance: Instance) -> float | None:
@@ -122,14 +121,18 @@ _ASK = {
 """The styles differ behind everything long, so that they share a cached prefix."""
 
 
-class OneStep:
+class OneStep(Graded):
     """One reply to a question with what is given; implements env.protocol.Episode."""
+
+    shortest = 1
 
     def __init__(self, instance: Instance, given: Given, style: Style) -> None:
         self.instance, self.given, self.style = instance, given, style
         self.instance_id = instance.id
-        self.ending: Ending | None = None
-        self.answer: str | None = None
+        self.rules = rules_from(instance.env)
+        self.ending = None
+        self.answer = None
+        self.steps_used = 0
 
     @property
     def _chunks(self) -> list[Chunk]:
@@ -140,7 +143,7 @@ class OneStep:
     def observe(self) -> Observation:
         """The only prompt."""
         assert self.ending is None, "the episode has ended"
-        words = wording(rules_from(self.instance.env))
+        words = wording(self.rules)
         shown = [words.question.format(question=self.instance.question)]
         if self.given is Given.NOTHING:
             shown.append(words.map.format(map=render_map(self.instance)))
@@ -151,6 +154,7 @@ class OneStep:
         """Take the answer; an episode without one has used up its only step."""
         assert self.ending is None, "the episode has ended"
         self.answer = _bare_answer(response) if self.style is Style.ANSWER_ONLY else None if truncated else _acted_answer(response)
+        self.steps_used = 1
         answered = self.answer is not None
         self.ending = Ending.ANSWERED if answered else Ending.BUDGET_EXHAUSTED
         return StepResult(
@@ -161,19 +165,6 @@ class OneStep:
             used=sum(chunk.tokens for chunk in self._chunks),
             done=True,
         )
-
-    @property
-    def correct(self) -> bool:
-        """Whether the answer given is right."""
-        return self.answer is not None and is_correct(self.answer, self.instance.answer)
-
-    @property
-    def reward(self) -> float | None:
-        """As of an episode whose shortest solution is one step."""
-        if self.ending is None:
-            return None
-        rules = rules_from(self.instance.env)
-        return terminal_reward(self.ending, answer=self.answer, truth=self.instance.answer, steps_used=1, min_steps=1, rules=rules)
 
     def info(self) -> dict[str, Any]:
         """Facts of the instance, and which baseline this is."""

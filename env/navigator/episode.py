@@ -22,13 +22,13 @@ from env.navigator.actions import Action, ParseError, Verb, parse
 from env.navigator.counters import counter_for
 from env.navigator.instance import Instance
 from env.navigator.prompt import Item, Ledger
-from env.navigator.reward import is_correct, normal, terminal_reward
+from env.navigator.reward import Graded, normal
 from env.navigator.settings import Rules, rules_from
 from env.navigator.tokens import has_words
 from env.protocol import Ending, Observation, StepResult
 
 
-class NavigatorEpisode:
+class NavigatorEpisode(Graded):
     """One run of a policy through one instance; implements env.protocol.Episode."""
 
     def __init__(self, instance: Instance, rules: Rules | None = None, static: str | None = None) -> None:
@@ -38,8 +38,8 @@ class NavigatorEpisode:
         self.rules = rules or rules_from(instance.env)
         self.counter = counter_for(self.rules)
         """Charges summaries; chunks cost their recorded tokens."""
-        self.ending: Ending | None = None
-        self.answer: str | None = None
+        self.ending = None
+        self.answer = None
         self.steps_used = 0
         self.used = 0
         self.budget = self.rules.budget(instance.n_hops)
@@ -159,25 +159,6 @@ class NavigatorEpisode:
         if self.ending is None and self.steps_used >= self.budget:
             self.ending = Ending.BUDGET_EXHAUSTED
         return StepResult(kind=kind, ids=ids, ok=error is None, error=error, used=self.used, done=self.ending is not None)
-
-    @property
-    def correct(self) -> bool:
-        """Whether the answer given is right."""
-        return self.answer is not None and is_correct(self.answer, self.instance.answer)
-
-    @property
-    def reward(self) -> float | None:
-        """The return of the whole episode; None while it runs."""
-        if self.ending is None:
-            return None
-        return terminal_reward(
-            self.ending,
-            answer=self.answer,
-            truth=self.instance.answer,
-            steps_used=self.steps_used,
-            min_steps=self.instance.min_steps,
-            rules=self.rules,
-        )
 
     def info(self) -> dict[str, Any]:
         """Facts of the instance."""

@@ -15,7 +15,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -176,12 +175,16 @@ class _Part:
 
 def report_path(out: Path) -> Path:
     """Where the report of an instance file stands: F.jsonl -> F.report.json, F.jsonl.gz too."""
-    return out.with_name(out.name.split(".jsonl")[0] + ".report.json")
+    return _beside(out, ".report.json")
 
 
 def card_path(out: Path) -> Path:
     """Where its data card stands: F.card.md."""
-    return out.with_name(out.name.split(".jsonl")[0] + ".card.md")
+    return _beside(out, ".card.md")
+
+
+def _beside(out: Path, ending: str) -> Path:
+    return out.with_name(out.name.split(".jsonl")[0] + ending)
 
 
 def generate_file(
@@ -203,8 +206,7 @@ def generate_file(
     bounds = [(first, min(first + _BLOCK, start + size)) for first in range(start, start + size, _BLOCK)]
     key = {"profile": settings.profile, "split": split, "start": start, "instances": size, "generator_version": VERSION}
     audit, digest, sizes = Audit(), hashlib.sha256(), Sizes()
-    with ExitStack() as stack:
-        part = stack.enter_context(_Part(out, key | {"block": _BLOCK}))
+    with _Part(out, key | {"block": _BLOCK}) as part:
         done = len(part.ends)
         if done:
             for _, row in read_rows(part.path, out.suffix):

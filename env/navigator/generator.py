@@ -153,6 +153,8 @@ class _Document:
         self.used_numbers: dict[str, set[int]] = {attribute.name: set() for register in REGISTERS for attribute in register.attributes}
         self.groups = [self._names(register, len(self.lengths[i])) for i, register in enumerate(REGISTERS)]
         self.base_names = [[name for group in groups for name, base in group if name == base] for groups in self.groups]
+        self.spare: dict[tuple[int, int], int] = {}
+        """Tokens left for longer notes in chunks of registers; pointing a link elsewhere keeps them, every base name is two words."""
         self.records = [self._register(i) for i in range(len(REGISTERS))]
 
     def _names(self, register: Register, n_chunks: int) -> list[list[tuple[str, str]]]:
@@ -227,7 +229,9 @@ class _Document:
                 record.text = record.fixed_text()
                 records.append(record)
             fixed = header + count_tokens("\n".join([record.text for record in records]))
-            if fixed + _MIN_NOTE * len(records) <= self.lengths[i][chunk]:
+            spare = self.lengths[i][chunk] - fixed - _MIN_NOTE * len(records)
+            if spare >= 0:
+                self.spare[i, chunk] = spare
                 return records
 
     def header(self, i: int, chunk: int) -> str:
@@ -238,8 +242,7 @@ class _Document:
     def register_text(self, i: int, chunk: int) -> str:
         """Text of a register chunk, padded by notes to its length."""
         records, header = self.records[i][chunk], self.header(i, chunk)
-        fixed = count_tokens("\n".join([header, *[record.text for record in records]]))
-        spare = self.lengths[i][chunk] - fixed - _MIN_NOTE * len(records)
+        spare = self.spare[i, chunk]
         cuts = sorted(self.dice.between(0, spare) for _ in records[1:])
         lines = [header]
         for record, low, high in zip(records, [0, *cuts], [*cuts, spare], strict=True):

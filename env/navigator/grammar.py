@@ -8,6 +8,7 @@ an old value in one of two forms, so that no positional rule finds the current o
 """
 
 import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -71,6 +72,16 @@ def read_entry(line: str) -> Entry | None:
 def read_chunk(text: str) -> list[Entry]:
     """Every entry of a chunk's text, in order."""
     return [entry for line in text.split("\n") if (entry := read_entry(line))]
+
+
+def follow(entry_of: Callable[[str], Entry | None], name: str, path: Sequence[str]) -> str | None:
+    """Current value at the end of `path` (fields) from the entry `name`; None where an entry or a field is missing."""
+    for field in path:
+        entry = entry_of(name)
+        if entry is None or field not in entry.fields:
+            return None
+        name = entry.fields[field].current
+    return name
 
 
 def write_number(attribute: Attribute, number: int) -> str:

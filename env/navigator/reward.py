@@ -1,7 +1,8 @@
-"""When an answer is right, and what an episode is worth: one number, pure functions."""
+"""When an answer is right, and what an episode is worth: one number, pure functions, and the episodes that have it."""
 
 import re
 
+from env.navigator.instance import Instance
 from env.navigator.settings import Rules
 from env.protocol import Ending
 
@@ -39,3 +40,37 @@ def terminal_reward(ending: Ending, *, answer: str | None, truth: str, steps_use
     if is_correct(answer, truth):
         return max(FLOOR, 1 - STEP_COST * steps_used / min_steps)
     return rules.abstain_reward if normal(answer) == "unknown" else 0.0
+
+
+class Graded:
+    """What every episode that is worth its answer says of itself."""
+
+    instance: Instance
+    rules: Rules
+    ending: Ending | None
+    answer: str | None
+    steps_used: int
+
+    @property
+    def shortest(self) -> int:
+        """Fewest steps to a right answer."""
+        return self.instance.min_steps
+
+    @property
+    def correct(self) -> bool:
+        """Whether the answer given is right."""
+        return self.answer is not None and is_correct(self.answer, self.instance.answer)
+
+    @property
+    def reward(self) -> float | None:
+        """The return of the whole episode; None while it runs."""
+        if self.ending is None:
+            return None
+        return terminal_reward(
+            self.ending,
+            answer=self.answer,
+            truth=self.instance.answer,
+            steps_used=self.steps_used,
+            min_steps=self.shortest,
+            rules=self.rules,
+        )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from env.navigator.episode import NavigatorEpisode
-from env.navigator.grammar import read_chunk, read_question
+from env.navigator.grammar import follow, read_chunk, read_question
 
 Strategy = Callable[[NavigatorEpisode], Iterator[str]]
 """What a policy of one episode says, step by step."""
@@ -126,13 +126,10 @@ CARRIERS: dict[str, Carrier] = {
 
 def _look_up(question: str, text: str) -> str:
     """The mechanical reader over a text: the answer to the question, or "lost"."""
-    entries = {entry.name: entry.fields for entry in read_chunk(text)}
+    entries = {entry.name: entry for entry in read_chunk(text)}
     parsed = read_question(question)
-    name, path = (parsed[0], [*parsed[1], parsed[2]]) if parsed else ("lost", [])
-    for field in path:
-        value = entries.get(name, {}).get(field)
-        name = value.current if value else "lost"
-    return name
+    found = follow(entries.get, parsed[0], [*parsed[1], parsed[2]]) if parsed else None
+    return "lost" if found is None else found
 
 
 def hoard(carrier: Carrier) -> Strategy:

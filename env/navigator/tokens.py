@@ -13,7 +13,8 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _KINDS = bytes(
     ord("w") if re.match(r"\w", chr(code)) else ord(" ") if chr(code).isspace() else ord(".") for code in range(128)
 ) + bytes(128)  # fmt: skip
-_DASH, _LONG_DASH, _DOT = "–", "—", "·"
+_DASHES, _DOT = ("–", "—"), "·"
+_WORD = re.compile(r"\w+")
 
 
 def count_tokens(text: str) -> int:
@@ -22,11 +23,11 @@ def count_tokens(text: str) -> int:
     Documents are ASCII but for three marks, and counting them is where validation spends its time: such text is
     counted by kinds of bytes, several times as fast as by the regular expression that counts all other text.
     """
-    raw = text.encode("ascii", "replace")  # other characters become one question mark each
-    odd = text.count(_DASH) + text.count(_LONG_DASH) + text.count(_DOT)
-    if len(text) - odd != len(text.encode("utf-8", "replace")) - 2 * text.count(_DOT) - 3 * (odd - text.count(_DOT)):
+    # A dash takes three bytes, a dot two: any other character beyond ASCII makes the text longer than they account for.
+    extra = 2 * sum(map(text.count, _DASHES)) + text.count(_DOT)
+    if len(text.encode("utf-8", "replace")) != len(text) + extra:
         return len(_TOKEN.findall(text))
-    kinds = raw.translate(_KINDS)
+    kinds = text.encode("ascii", "replace").translate(_KINDS)  # each of the marks becomes a question mark
     # A word begins where a letter follows anything else.
     words = kinds.startswith(b"w") + kinds.count(b" w") + kinds.count(b".w")
     return words + kinds.count(b".")
@@ -90,12 +91,30 @@ class ByteFloor:
         return self._counter.cut(text, limit)
 
 
-def has_words(text: str, words: str) -> bool:
-    """Whether `words` stand in `text` as whole words: "R1" does not stand in "R12"."""
-    at = text.find(words)
+def find_words(text: str, words: str, start: int = 0) -> int:
+    """Where `words` stand in `text` as whole words, from `start` on; -1 when they do not: "R1" does not stand in "R12"."""
+    at = text.find(words, start)
     while at >= 0:
         end = at + len(words)
         if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
-            return True
+            break
         at = text.find(words, at + 1)
-    return False
+    return at
+
+
+def has_words(text: str, words: str) -> bool:
+    """Whether `words` stand in `text` as whole words."""
+    return find_words(text, words) >= 0
+
+
+def words_of(text: str) -> set[str]:
+    """The different words of a text, in lower case."""
+    return set(_WORD.findall(text.lower()))
+
+
+def overlap(words: set[str], text: str) -> int:
+    """How many of `words`, made by words_of, are words of `text`. Looking for few words is faster than reading all."""
+    if "_" in text:  # part of a word to words_of, beside one to has_words
+        return len(words & words_of(text))
+    lower = text.lower()
+    return sum(has_words(lower, word) for word in words)

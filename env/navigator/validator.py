@@ -14,7 +14,6 @@ kind, `reject_reason` the first):
     solvable      the recorded min_steps, min_reads and compression_required are right and within the budget
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,13 +21,11 @@ from itertools import combinations
 
 from env.navigator.counters import counter_for
 from env.navigator.generator import min_steps, needs_compression, token_offset
-from env.navigator.grammar import Entry, read_chunk, read_entry, read_question
-from env.navigator.instance import Chunk, Instance
+from env.navigator.grammar import Entry, follow, read_chunk, read_entry, read_question
+from env.navigator.instance import Instance
 from env.navigator.reward import normal
 from env.navigator.settings import PROFILES, Rules, rules_from
-from env.navigator.tokens import count_tokens
-
-_WORD = re.compile(r"\w+")
+from env.navigator.tokens import count_tokens, overlap, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +74,11 @@ class Reading:
 
     def follow(self, name: str, path: list[str]) -> str | None:
         """Current value at the end of `path` (fields) from `name`; None where the text does not lead on."""
-        for field in path:
-            place = self.place(name)
-            if place is None or field not in place.entry.fields:
-                return None
-            name = place.entry.fields[field].current
-        return name
+        return follow(self._entry, name, path)
+
+    def _entry(self, name: str) -> Entry | None:
+        place = self.place(name)
+        return None if place is None else place.entry
 
 
 def _structure(doc: Reading) -> Iterator[str]:
@@ -177,10 +173,6 @@ def _unique(doc: Reading) -> Iterator[str]:
         yield f"the answer {doc.instance.answer!r} occurs {found} times as a field value, expected once"
 
 
-def _overlap(question: set[str], chunk: Chunk) -> int:
-    return len(question.intersection(_WORD.findall(chunk.text.lower())))
-
-
 def _shortcut(doc: Reading) -> Iterator[str]:
     instance = doc.instance
     if instance.n_hops < 2:
@@ -188,12 +180,12 @@ def _shortcut(doc: Reading) -> Iterator[str]:
     anchor, answer = instance.evidence[0].entity, instance.evidence[-1].chunk_idx
     if anchor in instance.chunks[answer].text:
         yield f"the anchor {anchor!r} stands in the answer chunk {answer}"
-    words = set(_WORD.findall(instance.question.lower()))
-    own = _overlap(words, instance.chunks[answer])
+    words = words_of(instance.question)
+    own = overlap(words, instance.chunks[answer].text)
     # The first chunk that is as near ends the search; those of the same section are the likeliest.
     section = instance.chunks[answer].section
     others = sorted((chunk for chunk in instance.chunks if chunk.idx != answer), key=lambda chunk: chunk.section != section)
-    if all(_overlap(words, chunk) < own for chunk in others):
+    if all(overlap(words, chunk.text) < own for chunk in others):
         yield f"the answer chunk {answer} is the question's single best word overlap"
 
 

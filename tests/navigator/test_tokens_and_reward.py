@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from env.navigator.reward import is_correct, normal, terminal_reward
 from env.navigator.settings import Rules
-from env.navigator.tokens import count_tokens, cut_tokens, has_words
+from env.navigator.tokens import count_tokens, cut_tokens, has_words, overlap, words_of
 from env.protocol import Ending
 
 
@@ -78,3 +78,10 @@ def test_every_text_is_counted_as_by_the_expression_that_defines_tokens(text):
 @given(st.text())
 def test_a_value_is_compared_by_its_lower_case_letters_and_digits(text):
     assert normal(text) == re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+@given(st.text(alphabet="ab_1 .—é\n"), st.text(alphabet="aAb_1 .—éÉ\n"))
+def test_shared_words_are_counted_as_by_reading_both_texts(question, text):
+    words = set(re.findall(r"\w+", question.lower()))
+    assert words_of(question) == words
+    assert overlap(words, text) == len(words.intersection(re.findall(r"\w+", text.lower())))

@@ -12,9 +12,6 @@ from train.grpo import Collector
 from train.grpo_trainer import EpisodeGRPOTrainer, trainer_config
 from train.settings import GrpoSettings, LoraSettings
 
-FIRST_VERSION = 1000
-"""The session's engine has served other adapters before: versions are this test's own."""
-
 
 class Instance:
     id = "i"
@@ -62,7 +59,7 @@ class HandOver(TrainerCallback):
         self.collector, self.folder, self.rows = collector, folder, []
 
     def on_step_end(self, args, state, control, **kwargs):
-        version = FIRST_VERSION + state.global_step
+        version = state.global_step
         save_adapter(self.trainer.model, self.folder / f"v{version}")
         self.collector.adapter = Adapter(version=version, path=self.folder / f"v{version}")
         self.rows.append({**self.collector.measured, **self.trainer.measured})
