@@ -36,7 +36,7 @@ def count_tokens(text: str) -> int:
 def cut_tokens(text: str, limit: int) -> str:
     """`text` up to the end of its `limit`-th token; unchanged when it is not longer than that."""
     if limit <= 0:
-        return ""
+        return "" if _TOKEN.search(text) else text
     for number, match in enumerate(_TOKEN.finditer(text), start=1):
         if number == limit:
             return text[: match.end()].rstrip() if count_tokens(text) > limit else text

@@ -57,6 +57,11 @@ def test_a_cut_text_never_counts_more_than_the_limit_when_it_is_encoded_again(mo
     exact(counter_for(Rules(tokens=BASE if model == "base" else byte_level, bytes_per_token=8)), text, limit)
 
 
+@pytest.mark.parametrize(("text", "limit", "cut"), [(" ", 0, " "), ("a", 0, ""), (" a", 0, ""), (" ", -1, " "), ("a b ", 2, "a b ")])
+def test_a_cut_at_no_tokens_keeps_only_text_that_counts_none(text, limit, cut):
+    assert WordCounter().cut(text, limit) == cut
+
+
 def test_ordinary_text_never_feels_the_floor():
     counter = ByteFloor(WordCounter(), 8)
     assert counter.count("Lighthouse Stevedores: Account manager = Gustav Thorne") == 8
