@@ -7,6 +7,7 @@ An example is a context (a question, a map, a chunk or two, or nothing) and line
     Amber Falcon: Budget = 4,885. two words | 4,885         a value said again, behind any two words
     Lead Ada Lind of | Amber Falcon                          the entry that a value belongs to
     Amber Falcon — Lead: Ada Lind = | Amber Falcon           the entry that is being read
+    Amber Falcon: Lead = Ada Lind. two words, chunk | 13    the number over the chunk that a fact was read in
     Ada Lind in People: | Ada Baker ≤ Ada Lind ≤ Cyril Nash, chunk 9.     a range of the map
     Amber Falcon: Lead = Ada Lind. Next | Unit of Ada Lind in People.     the next link of a question
     copy ... | ...                                           a run of random tokens, again
@@ -94,6 +95,16 @@ def reading_lines(rng: Random, chunks: list[Chunk]) -> list[Line]:
     return lines
 
 
+def number_lines(rng: Random, number: int, chunk: Chunk, vocabulary: list[str]) -> list[Line]:
+    """The number over a chunk, behind facts of its entries and any two words."""
+    lines = []
+    for entry in read_chunk(chunk.text):
+        field, value = rng.choice(list(entry.fields.items()))
+        fact = f"{entry.name}: {field} = {value.current}."
+        lines.append((f"{fact} {rng.choice(vocabulary)} {rng.choice(vocabulary)}, chunk", f"{number}."))
+    return lines
+
+
 def range_lines(rng: Random, chunks: list[Chunk], names_of: dict[str, list[str]]) -> list[Line]:
     """Ranges of the map that names fall into; every second name is made up, so that only its place in the alphabet tells."""
     lines = []
@@ -144,9 +155,14 @@ def make_example(rng: Random, instance: Instance, vocabulary: list[str], names_o
     values, ranges = value_lines(rng, chunk, vocabulary), range_lines(rng, instance.chunks, names_of)
     if long:
         lines = rng.sample(values, min(12, len(values))) + rng.sample(owner_lines(chunk), 4) + rng.sample(ranges, 3) + chain
-        context = [question, render_map(instance), *(c.text for c in chunk)]
-    elif kind < 0.8:
+        lines += number_lines(rng, chunk[0].idx, chunk[0], vocabulary)[:2]
+        context = [question, render_map(instance), f"chunk {chunk[0].idx}:", chunk[0].text]
+    elif kind < 0.65:
         lines, context = values + owner_lines(chunk), [chunk[0].text]
+    elif kind < 0.8:
+        two = list(zip(rng.sample(range(100), 2), rng.sample(registers, 2), strict=True))
+        lines = [line for number, shown in two for line in number_lines(rng, number, shown, vocabulary)]
+        context = [text for number, shown in two for text in (f"chunk {number}:", shown.text)]
     else:
         lines, context = rng.sample(ranges, min(9, len(ranges))) + chain, [question, render_map(instance)]
     rng.shuffle(lines)

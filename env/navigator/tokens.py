@@ -9,11 +9,11 @@ from typing import Protocol
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
-# What each byte of ASCII text is: part of a word, a mark, or white space.
-_KINDS = bytes(
-    ord("w") if re.match(r"\w", chr(code)) else ord(" ") if chr(code).isspace() else ord(".") for code in range(128)
-) + bytes(128)  # fmt: skip
-_DASHES, _DOT = ("–", "—"), "·"
+_ASCII = bytes(range(128))
+_IS_WORD = bytes(re.match(r"\w", chr(code)) is not None for code in range(128)) + bytes(128)
+_DASHES, _DOT = ("–".encode(), "—".encode()), "·".encode()
+# Bytes that are no mark of their own: of a dash and of the dot, only the first byte is left to count.
+_NOT_MARKS = bytes(code for code in range(128) if re.match(r"[\w\s]", chr(code))) + bytes(range(128, 192))
 _WORD = re.compile(r"\w+")
 
 
@@ -21,16 +21,15 @@ def count_tokens(text: str) -> int:
     """Number of tokens in `text`.
 
     Documents are ASCII but for three marks, and counting them is where validation spends its time: such text is
-    counted by kinds of bytes, several times as fast as by the regular expression that counts all other text.
+    counted by kinds of bytes, many times as fast as by the regular expression that counts all other text.
     """
-    # A dash takes three bytes, a dot two: any other character beyond ASCII makes the text longer than they account for.
-    extra = 2 * sum(map(text.count, _DASHES)) + text.count(_DOT)
-    if len(text.encode("utf-8", "replace")) != len(text) + extra:
+    raw = text.encode("utf-8", "replace")
+    beyond = raw.translate(None, _ASCII)
+    if beyond and beyond.replace(_DASHES[1], b"").replace(_DASHES[0], b"").replace(_DOT, b""):
         return len(_TOKEN.findall(text))
-    kinds = text.encode("ascii", "replace").translate(_KINDS)  # each of the marks becomes a question mark
-    # A word begins where a letter follows anything else.
-    words = kinds.startswith(b"w") + kinds.count(b" w") + kinds.count(b".w")
-    return words + kinds.count(b".")
+    # One byte a letter as one long number: a word begins at each 1 that follows no 1.
+    letters = int.from_bytes(raw.translate(_IS_WORD), "big")
+    return (letters & ~(letters >> 8)).bit_count() + len(raw.translate(None, _NOT_MARKS))
 
 
 def cut_tokens(text: str, limit: int) -> str:
