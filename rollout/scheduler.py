@@ -8,7 +8,8 @@ dead engine or a bug of the environment ends the run.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from env.errors import NavigatorError
@@ -45,6 +46,12 @@ class RolloutStats:
     completion_tokens: int
     slowest_seconds: float
     """Of one episode."""
+    own_seconds: float
+    """In the environment and the tokenizer, while the engine may be working."""
+    mean_in_flight: float
+    """Requests that the engine had, averaged over time."""
+    idle_seconds: float
+    """The engine had none."""
 
     @property
     def cache_hit(self) -> float:
@@ -72,7 +79,8 @@ async def run_episodes(
     `on_finished` is called for each as it ends, so that nothing finished is lost when EngineDied is raised.
     """
     started = time.monotonic()
-    policy = _Policy(engine=engine, sampling=sampling, seed=seed, adapter=adapter)
+    clock = _Clock()
+    policy = _Policy(engine=engine, sampling=sampling, seed=seed, adapter=adapter, clock=clock)
     finished: dict[int, Trajectory] = {}
     slowest = 0.0
     waiting = iter(enumerate(tasks))
@@ -94,10 +102,41 @@ async def run_episodes(
         # A dead engine fails every episode in the same way: the first says what happened.
         raise failures.exceptions[0] from None
     trajectories = [finished[order] for order in range(len(tasks))]
-    return trajectories, _stats(trajectories, time.monotonic() - started, slowest)
+    return trajectories, _stats(trajectories, time.monotonic() - started, slowest, clock)
 
 
-def _stats(trajectories: Sequence[Trajectory], seconds: float, slowest: float) -> RolloutStats:
+class _Clock:
+    """Where the time of a batch goes, seen from the event loop."""
+
+    def __init__(self) -> None:
+        self.own = self.busy = self.waited = 0.0
+        self._requests, self._since = 0, 0.0
+
+    @contextmanager
+    def ours(self) -> Iterator[None]:
+        """Around work of the environment and the tokenizer."""
+        begun = time.monotonic()
+        yield
+        self.own += time.monotonic() - begun
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Around a request to the engine."""
+        begun = time.monotonic()
+        if self._requests == 0:
+            self._since = begun
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            now = time.monotonic()
+            self.waited += now - begun
+            if self._requests == 0:
+                self.busy += now - self._since
+
+
+def _stats(trajectories: Sequence[Trajectory], seconds: float, slowest: float, clock: _Clock) -> RolloutStats:
     steps = [step for trajectory in trajectories for step in trajectory.steps]
     return RolloutStats(
         seconds=seconds,
@@ -108,6 +147,9 @@ def _stats(trajectories: Sequence[Trajectory], seconds: float, slowest: float) -
         cached_tokens=sum(step.cached_tokens for step in steps),
         completion_tokens=sum(len(step.completion_ids) for step in steps),
         slowest_seconds=slowest,
+        own_seconds=clock.own,
+        mean_in_flight=clock.waited / max(1e-9, seconds),
+        idle_seconds=max(0.0, seconds - clock.busy),
     )
 
 
@@ -123,17 +165,20 @@ class _Policy:
     sampling: Sampling
     seed: int
     adapter: Adapter | None
+    clock: _Clock
 
     async def run(self, task: EpisodeTask, order: int) -> Trajectory:
         """One episode to its end, or to a request that failed for good."""
         own = derive(self.seed, task.instance_id, task.episode)
-        episode = task.make()
+        with self.clock.ours():
+            episode = task.make()
         steps: list[Step] = []
         error: str | None = None
         try:
             while episode.ending is None:
                 index = len(steps)
-                prompt_ids = self.engine.encode(episode.observe())
+                with self.clock.ours():
+                    prompt_ids = self.engine.encode(episode.observe())
                 request = Request(
                     request_id=f"{task.instance_id}/{task.episode}/{index}/{own}",
                     prompt_ids=prompt_ids,
@@ -142,7 +187,10 @@ class _Policy:
                     priority=order,
                     adapter=self.adapter,
                 )
-                steps.append(self._advance(episode, prompt_ids, await self._complete(request)))
+                with self.clock.request():
+                    completion = await self._complete(request)
+                with self.clock.ours():
+                    steps.append(self._advance(episode, prompt_ids, completion))
         except _RequestFailed as failure:
             error = str(failure)
         return Trajectory(

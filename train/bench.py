@@ -59,36 +59,16 @@ def env(config: Config) -> dict[str, Any]:
     return {"profile": config.profile, "steps": steps, "cpu_seconds": seconds, "steps_per_cpu_second": steps / seconds}
 
 
-def rollout(config: Config) -> dict[str, Any]:
-    """The same sampled episodes by vLLM with the step-level scheduler, and by transformers in lockstep."""
-    from dataclasses import replace
+def _rollout(config: Config) -> dict[str, Any]:
+    from train.bench_rollout import rollout
 
-    from rollout.engine import Sampling
-    from rollout.scheduler import EpisodeTask, RolloutStats
-    from train.engines import open_engine
-
-    environment = make("navigator")
-    played = list(instances(get_profile(config.profile), "dev", 0, 8))
-    tasks = [
-        EpisodeTask(instance_id=instance.id, episode=g, make=lambda instance=instance: environment.episode(instance))
-        for instance in played
-        for g in range(config.grpo.group_size)
-    ]
-    sampling = Sampling(max_tokens=config.grpo.max_tokens)
-
-    def measure(kind: Any) -> RolloutStats:
-        with open_engine(config.model.path, replace(config, engine=replace(config.engine, kind=kind))) as runner:
-            runner.run(tasks[: config.grpo.group_size], sampling=sampling, seed=1)
-            return runner.run(tasks, sampling=sampling, seed=2)[1]
-
-    ours, theirs = measure("vllm"), measure("transformers")
-    return {
-        "episodes": len(tasks),
-        "vllm_tokens_per_second": ours.tokens_per_second,
-        "transformers_tokens_per_second": theirs.tokens_per_second,
-        "over_transformers": ours.tokens_per_second / theirs.tokens_per_second,
-        "prefix_cache_hit": ours.cache_hit,
-    }
+    return rollout(config)
 
 
-BENCHES: dict[str, Callable[[Config], dict[str, Any]]] = {"generate": generate, "env": env, "rollout": rollout}
+def _update(config: Config) -> dict[str, Any]:
+    from train.bench_update import update
+
+    return update(config)
+
+
+BENCHES: dict[str, Callable[[Config], dict[str, Any]]] = {"generate": generate, "env": env, "rollout": _rollout, "update": _update}

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rollout.engine import Adapter, Engine, Sampling
 from rollout.loop import Loop
 from rollout.records import Trajectory
 from rollout.scheduler import EpisodeTask, RolloutStats, run_episodes
 from train.config import Config
+
+if TYPE_CHECKING:
+    from rollout.engines.vllm import VllmSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +57,25 @@ async def _start(model: str, config: Config) -> Engine:
         from rollout.engines.transformers import TransformersEngine
 
         return TransformersEngine(model, dtype=config.model.dtype)
-    from rollout.engines.vllm import VllmEngine, VllmSettings
+    from rollout.engines.vllm import VllmEngine
 
-    return await VllmEngine.start(
-        VllmSettings(
-            model=model,
-            dtype=config.model.dtype,
-            max_model_len=settings.max_model_len,
-            max_num_seqs=settings.max_num_seqs,
-            kv_cache_gib=settings.kv_cache_gib,
-            gpu_memory_utilization=settings.gpu_memory_utilization,
-            max_loras=settings.max_loras,
-            max_lora_rank=config.lora.r,
-            enforce_eager=settings.enforce_eager,
-            seed=config.seed,
-        )
+    return await VllmEngine.start(vllm_settings(model, config))
+
+
+def vllm_settings(model: str, config: Config) -> "VllmSettings":
+    """How `config` starts vLLM for a model folder or hub name."""
+    from rollout.engines.vllm import VllmSettings
+
+    settings = config.engine
+    return VllmSettings(
+        model=model,
+        dtype=config.model.dtype,
+        max_model_len=settings.max_model_len,
+        max_num_seqs=settings.max_num_seqs,
+        kv_cache_gib=settings.kv_cache_gib,
+        gpu_memory_utilization=settings.gpu_memory_utilization,
+        max_loras=settings.max_loras,
+        max_lora_rank=config.lora.r,
+        enforce_eager=settings.enforce_eager,
+        seed=config.seed,
     )

@@ -163,9 +163,17 @@ class EpisodeGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _reference(self, model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         """Log-probabilities of the SFT policy: the same model, adapter off. Shape (B, T)."""
+        with self.accelerator.unwrap_model(model).disable_adapter():
+            return self._forward(model, batch)
+
+    def logprobs(self, micro_batch: MicroBatch) -> torch.Tensor:
+        """Of the completions by the current policy, padding last. Shape (B, T)."""
+        return self._forward(self.model, self._tensors(micro_batch))
+
+    def _forward(self, model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         ids_BL = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
         mask_BL = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
-        with torch.no_grad(), self.accelerator.unwrap_model(model).disable_adapter():
+        with torch.no_grad():
             logps_BT, _, _ = self._get_per_token_logps_and_entropies(model, ids_BL, mask_BL, batch["completion_ids"].size(1))
         return logps_BT
 

@@ -8,6 +8,7 @@ what is computed together.
 import asyncio
 import multiprocessing
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,29 @@ class VllmSettings:
     seed: int = 0
 
 
+def engine_arguments(settings: VllmSettings) -> dict[str, Any]:
+    """Arguments of vLLM's AsyncEngineArgs, or of its LLM."""
+    arguments: dict[str, Any] = {
+        "model": settings.model,
+        "dtype": settings.dtype,
+        "max_model_len": settings.max_model_len,
+        "max_num_seqs": settings.max_num_seqs,
+        "max_num_batched_tokens": max(settings.max_batched_tokens, settings.max_model_len),
+        "gpu_memory_utilization": settings.gpu_memory_utilization,
+        "enforce_eager": settings.enforce_eager,
+        "enable_prefix_caching": True,
+        "distributed_executor_backend": "uni",
+        "logprobs_mode": "processed_logprobs",
+        "scheduling_policy": "priority",
+        "generation_config": "vllm",
+        "disable_log_stats": True,
+        "seed": settings.seed,
+    }
+    if settings.max_lora_rank:
+        arguments |= {"enable_lora": True, "max_loras": settings.max_loras, "max_lora_rank": _lora_rank(settings.max_lora_rank)}
+    return arguments
+
+
 class VllmEngine:
     """Implements rollout.engine.Engine. Bound to the event loop that starts it."""
 
@@ -62,33 +86,13 @@ class VllmEngine:
     @classmethod
     async def start(cls, settings: VllmSettings) -> "VllmEngine":
         """Load the model; 15-60 s on a CPU. EngineDied when vLLM does not come up."""
-        _prepare_process(settings)
+        prepare_process(settings)
         from pydantic import ValidationError
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        arguments: dict[str, Any] = {}
-        if settings.max_lora_rank:
-            arguments |= {"enable_lora": True, "max_loras": settings.max_loras, "max_lora_rank": _lora_rank(settings.max_lora_rank)}
-        engine_arguments = AsyncEngineArgs(
-            model=settings.model,
-            dtype=settings.dtype,
-            max_model_len=settings.max_model_len,
-            max_num_seqs=settings.max_num_seqs,
-            max_num_batched_tokens=max(settings.max_batched_tokens, settings.max_model_len),
-            gpu_memory_utilization=settings.gpu_memory_utilization,
-            enforce_eager=settings.enforce_eager,
-            enable_prefix_caching=True,
-            distributed_executor_backend="uni",
-            logprobs_mode="processed_logprobs",
-            scheduling_policy="priority",
-            generation_config="vllm",
-            disable_log_stats=True,
-            seed=settings.seed,
-            **arguments,
-        )
         try:
-            llm = AsyncLLM.from_engine_args(engine_arguments)
+            llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(settings)))
         except ValidationError as error:
             raise SettingError(f"vLLM refuses the settings under engine: {error.errors()[0]['msg']}") from error
         except RuntimeError as error:
@@ -182,6 +186,26 @@ class VllmEngine:
         self._llm.shutdown = lambda timeout=None: None
 
 
+def time_raw(settings: VllmSettings, rows: Sequence[tuple[Sequence[int], int]]) -> float:
+    """Seconds of one LLM.generate over (prompt ids, tokens to draw), all at once: what a rollout can be measured against."""
+    prepare_process(settings)
+    from vllm import LLM, SamplingParams, TokensPrompt
+
+    # An LLM call gives all requests one priority.
+    llm = LLM(**engine_arguments(settings) | {"scheduling_policy": "fcfs"})
+    prompts = [TokensPrompt(prompt_token_ids=list(prompt)) for prompt, _ in rows]
+    sampling = [
+        SamplingParams(temperature=1.0, seed=number, max_tokens=drawn, ignore_eos=True, logprobs=0, detokenize=False)
+        for number, (_, drawn) in enumerate(rows)
+    ]
+    llm.generate(prompts[:1], sampling[:1], use_tqdm=False)
+    begun = time.monotonic()
+    llm.generate(prompts, sampling, use_tqdm=False)
+    seconds = time.monotonic() - begun
+    llm.llm_engine.engine_core.shutdown()
+    return seconds
+
+
 def _processes() -> list[multiprocessing.process.BaseProcess]:
     """vLLM's engine processes among the children of this one; their own workers end with them."""
     return [child for child in multiprocessing.active_children() if child.name.startswith("EngineCore")]
@@ -192,7 +216,7 @@ def _lora_rank(rank: int) -> int:
     return next(size for size in (8, 16, 32, 64, 128, 256, 320, 512) if size >= rank)
 
 
-def _prepare_process(settings: VllmSettings) -> None:
+def prepare_process(settings: VllmSettings) -> None:
     """Environment variables that vLLM reads at import; what the user has set wins."""
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
