@@ -57,6 +57,8 @@ def engine_arguments(settings: VllmSettings) -> dict[str, Any]:
         "gpu_memory_utilization": settings.gpu_memory_utilization,
         "enforce_eager": settings.enforce_eager,
         "enable_prefix_caching": True,
+        # A prompt that was cut in two kills vLLM 0.32 on a CPU where its request has a seed ("CPU Generator does not use offset").
+        "enable_chunked_prefill": False,
         "distributed_executor_backend": "uni",
         "logprobs_mode": "processed_logprobs",
         "scheduling_policy": "priority",
@@ -65,6 +67,10 @@ def engine_arguments(settings: VllmSettings) -> dict[str, Any]:
         "seed": settings.seed,
     }
     if settings.max_lora_rank:
+        from vllm.platforms import current_platform
+
+        if current_platform.is_cpu():
+            arguments["worker_extension_cls"] = "rollout.engines.vllm_cpu_lora.CpuLora"
         arguments |= {"enable_lora": True, "max_loras": settings.max_loras, "max_lora_rank": _lora_rank(settings.max_lora_rank)}
     return arguments
 
@@ -80,8 +86,6 @@ class VllmEngine:
         self._guard = Guard([child.pid for child in _processes() if child.pid])
         self._loaded: dict[Path, asyncio.Task[Any]] = {}
         """vLLM's LoRA requests by folder."""
-        self._in_flight = {False: 0, True: 0}
-        """Requests that are being served, without and with an adapter."""
 
     @classmethod
     async def start(cls, settings: VllmSettings) -> "VllmEngine":
@@ -109,21 +113,7 @@ class VllmEngine:
         return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
 
     async def generate(self, request: Request) -> Completion:
-        """Complete one request.
-
-        EngineDied when vLLM is gone. RuntimeError when some requests in flight have an adapter and others have none:
-        vLLM's CPU kernels (0.33) would serve those without one by the adapter in the last slot, its index -1.
-        """
-        adapted = request.adapter is not None
-        if self._in_flight[not adapted]:
-            raise RuntimeError(f"{request.request_id}: the bare model and an adapter were asked for at once; wait for one before the other")
-        self._in_flight[adapted] += 1
-        try:
-            return await self._generate(request)
-        finally:
-            self._in_flight[adapted] -= 1
-
-    async def _generate(self, request: Request) -> Completion:
+        """Complete one request. EngineDied when vLLM is gone."""
         from vllm import SamplingParams, TokensPrompt
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError

@@ -114,18 +114,22 @@ def test_several_adapters_are_served_together(vllm, reference, adapters):
         assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
 
 
-def test_the_bare_model_is_refused_while_an_adapter_is_served(vllm, adapters):
+def test_the_bare_model_and_adapters_are_served_together(vllm, reference, adapters):
     engine, loop = vllm
+    prompt = engine.encode(OBSERVATION)
+    which = [None, *adapters] * 5
 
-    async def both():
-        plain = Request(request_id="plain", prompt_ids=engine.encode(OBSERVATION), sampling=Sampling(max_tokens=4), seed=0)
-        adapted = replace(plain, request_id="adapted", adapter=Adapter(version=0, path=adapters[0]))
-        return await asyncio.gather(engine.generate(adapted), engine.generate(plain), return_exceptions=True)
+    async def together():
+        plain = Request(request_id="", prompt_ids=prompt, sampling=Sampling(max_tokens=6), seed=0)
+        return await asyncio.gather(
+            *(
+                engine.generate(replace(plain, request_id=f"mixed {n}", seed=n, adapter=path and Adapter(version=0, path=path)))
+                for n, path in enumerate(which)
+            )
+        )
 
-    served, refused = loop.run(both())
-    assert len(served.token_ids) <= 4
-    assert isinstance(refused, RuntimeError)
-    assert ask(engine, loop, name="plain again").token_ids
+    for path, completion in zip(which, loop.run(together()), strict=True):
+        assert completion.logprobs == pytest.approx(reference(prompt, completion.token_ids, path), abs=1e-4)
 
 
 def test_an_adapter_that_does_not_fit_is_refused_and_the_engine_goes_on(vllm, adapters, tmp_path):
@@ -136,6 +140,19 @@ def test_an_adapter_that_does_not_fit_is_refused_and_the_engine_goes_on(vllm, ad
     with pytest.raises(InputError, match="cannot load this adapter"):
         ask(engine, loop, adapter=Adapter(version=99, path=tmp_path / "big"), name="big")
     assert ask(engine, loop, name="after").token_ids
+
+
+def test_seeded_prompts_that_exceed_an_engine_step_together_are_served(vllm):
+    engine, loop = vllm
+
+    async def together():
+        requests = [
+            Request(request_id=f"long {n}", prompt_ids=[5 + (n + i * i) % 50 for i in range(900)], sampling=Sampling(max_tokens=2), seed=n)
+            for n in range(16)
+        ]
+        return await asyncio.gather(*map(engine.generate, requests))
+
+    assert [0 < len(completion.token_ids) <= 2 for completion in loop.run(together())] == [True] * 16
 
 
 def test_a_cancelled_request_stops_and_the_engine_goes_on(vllm):
