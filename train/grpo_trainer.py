@@ -49,7 +49,7 @@ def trainer_config(settings: GrpoSettings, out: Path, *, seed: int, bfloat16: bo
         num_generations=2,
         gradient_accumulation_steps=1,
         learning_rate=settings.learning_rate,
-        lr_scheduler_type="constant_with_warmup",
+        lr_scheduler_type=settings.schedule,
         warmup_steps=settings.warmup_steps,
         max_grad_norm=settings.max_grad_norm,
         loss_type="grpo",

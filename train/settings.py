@@ -1,6 +1,7 @@
 """Settings of the training stages: plain values, no heavy imports."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from env.errors import SettingError
 
@@ -50,7 +51,7 @@ class GrpoSettings:
     """Instances of a batch."""
     group_size: int = 8
     """Episodes of an instance."""
-    advantage: str = "episode"
+    advantage: Literal["episode", "episode_no_std", "rloo"] = "episode"
     """Name in train/advantages.py."""
     max_tokens: int = 256
     """Bound on one completion."""
@@ -64,6 +65,8 @@ class GrpoSettings:
     """Weight of the KL to the SFT policy in the loss; it is measured in any case."""
     max_grad_norm: float = 1.0
     warmup_steps: int = 2
+    schedule: Literal["constant_with_warmup", "linear", "cosine"] = "constant_with_warmup"
+    """Of the learning rate, by transformers' name; linear and cosine fall to 0 at the last of `steps`."""
     micro_batch_tokens: int = 16_384
     """Bound on the tokens of one forward pass, padding included."""
     shared_prefix: bool = True

@@ -82,6 +82,8 @@ def test_an_unknown_key_of_a_file_names_the_file(tmp_path):
         ("evaluate.temperature=hot", "evaluate.temperature is 'hot', expected a number"),
         ("data.train=many", "data.train is 'many', expected a whole number or null"),
         ("engine.kind=sglang", "engine.kind is 'sglang', expected one of vllm, transformers"),
+        ("grpo.advantage=gae", "grpo.advantage is 'gae', expected one of episode, episode_no_std, rloo"),
+        ("grpo.schedule=step", "grpo.schedule is 'step', expected one of constant_with_warmup, linear, cosine"),
         ("engine.enforce_eager=1", "engine.enforce_eager is 1, expected true or false"),
         ("model.path=5", "model.path is 5, expected text"),
         ("seed=", "seed is None, expected a whole number"),

@@ -135,6 +135,13 @@ def test_the_learning_rate_advances_once_per_batch_whatever_the_micro_batches(ti
     assert trainer.lr_scheduler.get_last_lr()[0] == pytest.approx(1e-2 * 2 / 4)
 
 
+@pytest.mark.parametrize(("schedule", "last"), [("constant_with_warmup", 1e-2), ("linear", 0.0)])
+def test_the_learning_rate_falls_where_the_schedule_says_so(tiny_model_dir, tmp_path, samples, schedule, last):
+    trainer = make(tiny_model_dir, tmp_path, lambda step: samples, replace(SETTINGS, schedule=schedule, ratio_tolerance=10.0))
+    trainer.train()
+    assert trainer.lr_scheduler.get_last_lr()[0] == last
+
+
 def test_before_the_first_update_the_kl_is_zero_and_the_engine_agrees(tiny_model_dir, tmp_path, samples):
     trainer = make(tiny_model_dir, tmp_path, lambda step: samples)
     step(trainer)
