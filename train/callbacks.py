@@ -1,7 +1,5 @@
-"""What TRL's trainers report to us and say on the terminal, and which of their checkpoints is whole."""
+"""What TRL's trainers report to us and say on the terminal."""
 
-import shutil
-from pathlib import Path
 from typing import Any
 
 from transformers import PrinterCallback, TrainerCallback
@@ -43,16 +41,3 @@ class MetricsCallback(TrainerCallback):  # type: ignore[misc]
         """Close the display."""
         assert self.progress is not None
         self.progress.close()
-
-
-def last_checkpoint(folder: Path) -> str | None:
-    """The newest complete checkpoint of a trainer, or None; incomplete ones, of a run that was killed, are removed.
-
-    The trainer writes trainer_state.json last.
-    """
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    for path in found:
-        if not (path / "trainer_state.json").is_file():
-            shutil.rmtree(path)
-    whole = [path for path in found if path.exists()]
-    return str(whole[-1]) if whole else None

@@ -148,6 +148,12 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def stamp(folder: Path) -> list[list[Any]]:
+    """Name, size and time of the files in a model folder; nothing for a hub name. To read a large model takes too long."""
+    files = sorted(path for path in folder.glob("*") if path.is_file())
+    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+
+
 def digest(value: Any) -> str:
     """A short fingerprint of settings or other JSON values; equal for equal content."""
     return hashlib.sha256(json.dumps(plain(value), sort_keys=True).encode()).hexdigest()[:16]

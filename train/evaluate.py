@@ -23,7 +23,7 @@ from rollout.engine import Adapter, Sampling
 from rollout.records import Trajectory, to_row
 from rollout.scheduler import EpisodeTask, play
 from rollout.seeds import derive
-from train.config import Config, digest, file_digest, plain
+from train.config import Config, digest, file_digest, plain, stamp
 from train.engines import Runner, open_engine
 from train.progress import Progress
 from train.statistics import bootstrap_mean, wilson
@@ -102,19 +102,13 @@ def partial_key(config: Config, *, policy: str, adapter: Path | None, instances:
     """
     return digest(
         {
-            "policy": [policy, None if policy in POLICIES else _stamp(Path(policy))],
-            "adapter": adapter and [str(adapter), _stamp(adapter)],
+            "policy": [policy, None if policy in POLICIES else stamp(Path(policy))],
+            "adapter": adapter and [str(adapter), stamp(adapter)],
             "instances": [file_digest(path) for path in instances],
             "evaluate": plain(config.evaluate),
             "seed": config.seed,
         }
     )
-
-
-def _stamp(folder: Path) -> list[list[Any]]:
-    """Name, size and time of the files in a model folder; nothing for a hub name."""
-    files = sorted(path for path in folder.glob("*") if path.is_file())
-    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
 
 
 class _Partial:

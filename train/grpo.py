@@ -23,11 +23,12 @@ from rollout.records import Group, Trajectory
 from rollout.scheduler import EpisodeTask, RolloutStats
 from rollout.seeds import derive
 from train.adapters import load_model, lora_config, save_adapter
-from train.callbacks import last_checkpoint, quiet
-from train.config import Config
+from train.callbacks import quiet
+from train.config import Config, plain
 from train.engines import Runner, open_engine
 from train.grpo_trainer import EpisodeGRPOTrainer, trainer_config
 from train.progress import Progress
+from train.resume import resume_from, training_inputs
 from train.samples import Sample, make_samples, usable
 from train.settings import GrpoSettings
 from train.tracking import Tracker
@@ -150,7 +151,8 @@ class _StepEnd(TrainerCallback):  # type: ignore[misc]
 def run_grpo(config: Config, instances: Path, out: Path, *, model: str | None = None, runner: Runner | None = None) -> dict[str, Any]:
     """Train a fresh LoRA on top of `model` (config.model.path) and write it to `out/adapter`.
 
-    Goes on from the last checkpoint in `out`. `runner` may bring an engine that serves the same model.
+    Goes on from the last checkpoint in `out` when that was made with the same settings, instances and model.
+    `runner` may bring an engine that serves the same model.
     """
     model = model or config.model.path
     settings = config.grpo
@@ -158,6 +160,7 @@ def run_grpo(config: Config, instances: Path, out: Path, *, model: str | None = 
     loaded = list(environment.read(instances))
     if not loaded:
         raise InputError(f"{instances}: no instance in it")
+    checkpoint = resume_from(out, {**training_inputs(config, model, instances), "grpo": plain(settings)})
     with ExitStack() as stack:
         tracker = stack.enter_context(Tracker(out, config.tracking, config.to_dict()))
         runner = runner or stack.enter_context(open_engine(model, config))
@@ -179,6 +182,6 @@ def run_grpo(config: Config, instances: Path, out: Path, *, model: str | None = 
         )
         callback.trainer = trainer
         quiet(trainer)
-        trainer.train(resume_from_checkpoint=last_checkpoint(out / "checkpoints"))
+        trainer.train(resume_from_checkpoint=checkpoint)
         save_adapter(trainer.model, out / "adapter")
     return {"steps": trainer.state.global_step}

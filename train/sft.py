@@ -13,7 +13,7 @@ from typing import Any
 from env.errors import InputError
 from env.navigator.instance import read_rows
 from train.adapters import load_model, lora_config, merge, save_adapter
-from train.config import Config
+from train.config import Config, plain
 from train.tracking import Tracker
 
 Row = dict[str, list[int]]
@@ -68,7 +68,7 @@ def collate(episodes: Sequence[dict[str, list[Row]]], pad: int) -> dict[str, Any
 def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
     """Train a LoRA on teacher rows; write it to `out/adapter`, and the model with it merged in to `out/merged`.
 
-    Goes on from the last checkpoint in `out`.
+    Goes on from the last checkpoint in `out` when that was made with the same settings, rows and model.
     """
     from functools import partial
 
@@ -77,7 +77,8 @@ def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
     from transformers import AutoTokenizer
     from trl import SFTConfig, SFTTrainer
 
-    from train.callbacks import MetricsCallback, last_checkpoint, quiet
+    from train.callbacks import MetricsCallback, quiet
+    from train.resume import resume_from, training_inputs
     from train.shared_prefix import accept_prefixes
 
     settings = config.sft
@@ -85,6 +86,7 @@ def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
     episodes, dropped = load_episodes(tokenizer, rows, settings.max_length)
     model = load_model(config.model.path, config.model)
     accept_prefixes(model)
+    checkpoint = resume_from(out, {**training_inputs(config, config.model.path, rows), "sft": plain(settings)})
     with Tracker(out, config.tracking, config.to_dict()) as tracker:
         trainer = SFTTrainer(
             model=model,
@@ -117,7 +119,7 @@ def run_sft(config: Config, rows: Path, out: Path) -> dict[str, Any]:
             callbacks=[MetricsCallback(tracker, "sft")],
         )
         quiet(trainer)
-        result = trainer.train(resume_from_checkpoint=last_checkpoint(out / "checkpoints"))
+        result = trainer.train(resume_from_checkpoint=checkpoint)
         save_adapter(trainer.model, out / "adapter")
     merge(config.model.path, out / "adapter", out / "merged", config.model)
     return {

@@ -2,8 +2,8 @@ import pytest
 
 from env.errors import InputError
 from env.navigator.instance import read_rows, write_rows
-from train.callbacks import last_checkpoint
 from train.config import load_config
+from train.resume import resume_from
 from train.sft import collate, load_episodes, run_sft, tokenise
 
 
@@ -59,9 +59,12 @@ def test_rows_of_an_instance_that_follow_one_another_are_an_episode(tokenizer, t
     assert list(map(len, load_episodes(tokenizer, tmp_path / "rows.jsonl", 100)[0])) == [2, 2, 1]
 
 
+INPUTS = {"seed": 0}
+
+
 def checkpoint(folder, step, whole):
-    path = folder / f"checkpoint-{step}"
-    path.mkdir()
+    path = folder / "checkpoints" / f"checkpoint-{step}"
+    path.mkdir(parents=True)
     (path / "optimizer.pt").write_text("")
     if whole:
         (path / "trainer_state.json").write_text("{}")
@@ -69,22 +72,46 @@ def checkpoint(folder, step, whole):
 
 
 def test_training_goes_on_from_the_newest_whole_checkpoint_and_half_ones_are_removed(tmp_path):
-    assert last_checkpoint(tmp_path) is None
+    assert resume_from(tmp_path, INPUTS) is None
     half = checkpoint(tmp_path, 10, whole=False)
-    assert last_checkpoint(tmp_path) is None
+    assert resume_from(tmp_path, INPUTS) is None
     assert not half.exists()
     paths = [checkpoint(tmp_path, step, whole=True) for step in (2, 10, 9)]
-    assert last_checkpoint(tmp_path) == str(paths[1])
+    assert resume_from(tmp_path, INPUTS) == str(paths[1])
 
 
-def test_training_writes_an_adapter_and_a_second_call_goes_on(tiny_model_dir, tmp_path):
+def test_what_other_inputs_left_is_removed_and_training_begins(tmp_path, capsys):
+    resume_from(tmp_path, INPUTS)
+    assert capsys.readouterr().err == ""
+    path = checkpoint(tmp_path, 2, whole=True)
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    assert resume_from(tmp_path, {**INPUTS, "seed": 1}) is None
+    assert capsys.readouterr().err == f"{tmp_path}: what is there was made with other settings, data or weights; starting over\n"
+    assert not path.exists()
+    assert not (tmp_path / "metrics.jsonl").exists()
+    assert resume_from(tmp_path, {**INPUTS, "seed": 1}) is None
+
+
+def test_checkpoints_that_nobody_vouches_for_are_not_gone_on_from(tmp_path):
+    path = checkpoint(tmp_path, 2, whole=True)
+    assert resume_from(tmp_path, INPUTS) is None
+    assert not path.exists()
+
+
+def test_a_killed_training_goes_on_and_other_settings_start_over(tiny_model_dir, tmp_path):
     write_rows(tmp_path / "rows.jsonl", [ROW] * 8)
-    short = ["sft.batch_size=4", "sft.micro_batch_size=2", "sft.save_steps=1", "sft.learning_rate=0.01", "sft.log_steps=1", "lora.r=4"]
-    first, second = (load_config(None, [*short, f"model.path={tiny_model_dir}", f"sft.epochs={n}.0"]) for n in (1, 2))
-    facts = run_sft(first, tmp_path / "rows.jsonl", tmp_path / "sft")
-    assert (facts["rows"], facts["dropped_rows"], facts["steps"]) == (8, 0, 2)
-    assert run_sft(second, tmp_path / "rows.jsonl", tmp_path / "sft")["steps"] == 4
-    logged = [row for _, row in read_rows(tmp_path / "sft" / "metrics.jsonl")]
+    short = ["sft.batch_size=4", "sft.micro_batch_size=2", "sft.save_steps=1", "sft.log_steps=1", "sft.epochs=2.0", "lora.r=4"]
+    slow, fast = (load_config(None, [*short, f"model.path={tiny_model_dir}", f"sft.learning_rate={rate}"]) for rate in (1e-3, 1e-2))
+
+    def train(config):
+        facts = run_sft(config, tmp_path / "rows.jsonl", tmp_path / "sft")
+        assert (facts["rows"], facts["dropped_rows"], facts["steps"]) == (8, 0, 4)
+        return [row for _, row in read_rows(tmp_path / "sft" / "metrics.jsonl")]
+
+    assert [row["step"] for row in train(slow)] == [1, 2, 3, 4]
+    (tmp_path / "sft" / "checkpoints" / "checkpoint-4" / "trainer_state.json").unlink()  # as a kill leaves it
+    assert [row["step"] for row in train(slow)] == [1, 2, 3, 4, 4]
+    logged = train(fast)
     assert [row["step"] for row in logged] == [1, 2, 3, 4]
     assert logged[-1]["loss"] < logged[0]["loss"]
     assert (tmp_path / "sft" / "adapter" / "adapter_model.safetensors").exists()
